@@ -1,0 +1,54 @@
+"""Decision values in blocks of few shapes, so that few programs are compiled."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jsvm.kernels import Kernel
+from jsvm.machine import Machine
+from jsvm.precision import scope
+from jsvm.solvers.host import bucket
+
+BLOCK_BYTES = 2**26  # of one block of the kernel matrix
+
+
+def decision_values(
+    kernel: Kernel,
+    points: np.ndarray,
+    coefficients: np.ndarray,
+    bias: np.ndarray,
+    X: np.ndarray,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Return Σ_i β_i k(x, x_i) + b for all rows of `X` and all columns of `coefficients`."""
+    outputs = np.empty((len(X), coefficients.shape[1]), dtype)
+    if len(points) == 0:
+        outputs[:] = bias[None, :]
+        return outputs
+    padded = bucket(len(points))
+    rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
+    with scope(dtype):
+        machine = Machine(
+            kernel,
+            _repeat_first(points, padded).astype(dtype),
+            np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
+            bias.astype(dtype),
+        )
+        evaluate = machine if kernel.runs_on_host() else lambda block: _evaluate(machine, block)
+        for begin in range(0, len(X), rows):
+            block = X[begin : begin + rows].astype(dtype)
+            values = evaluate(_repeat_first(block, rows))
+            outputs[begin : begin + rows] = np.asarray(values)[: len(block)]
+    return outputs
+
+
+@jax.jit
+def _evaluate(machine: Machine, X: Any) -> Any:
+    return machine(X)
+
+
+def _repeat_first(points: np.ndarray, size: int) -> np.ndarray:
+    """Pad with copies of the first row: valid for every kernel."""
+    missing = size - len(points)
+    return np.concatenate([points, np.broadcast_to(points[:1], (missing, points.shape[1]))])

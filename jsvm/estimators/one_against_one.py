@@ -1,0 +1,123 @@
+"""All one-against-one problems of a multiclass data set, in one batch where they fit."""
+
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jsvm.kernels import Kernel
+from jsvm.precision import scope
+from jsvm.problems import QuadraticProgram
+from jsvm.problems.hessian import gram
+from jsvm.solvers import SMO, Solution, solve, solve_batch
+from jsvm.solvers.host import bucket
+
+BATCH_BYTES = 2**28
+
+Machine = Callable[[Any, Any, Any], QuadraticProgram]
+
+
+class Pair(NamedTuple):
+    """A two-class problem: class `positive` (+1) against class `negative` (−1)."""
+
+    positive: int
+    negative: int
+    examples: np.ndarray
+    signs: np.ndarray
+
+
+def class_pairs(codes: np.ndarray, classes: int) -> list[Pair]:
+    """Return the problems of all pairs of classes, in the order of LIBSVM."""
+    pairs = []
+    for a, b in combinations(range(classes), 2):
+        examples = np.flatnonzero((codes == a) | (codes == b))
+        pairs.append(Pair(a, b, examples, np.where(codes[examples] == a, 1.0, -1.0)))
+    return pairs
+
+
+def solve_pairs(
+    machine: Machine,
+    K: np.ndarray | tuple[Kernel, np.ndarray],
+    pairs: list[Pair],
+    cost: np.ndarray,
+    solver: SMO,
+    dtype: np.dtype,
+) -> list[Solution]:
+    """Solve all pairs; `K` is the whole matrix or a pair ``(kernel, X)``."""
+    largest = bucket(max(len(pair.examples) for pair in pairs))
+    n = len(cost)
+    needed = dtype.itemsize * (n * n + len(pairs) * largest**2)
+    if len(pairs) > 1 and needed <= BATCH_BYTES:
+        return _solve_together(machine, K, pairs, cost, solver, dtype, largest)
+    return [_solve_alone(machine, K, pair, cost, solver, dtype) for pair in pairs]
+
+
+def _solve_alone(
+    machine: Machine, K: Any, pair: Pair, cost: np.ndarray, solver: SMO, dtype: np.dtype
+) -> Solution:
+    some = pair.examples
+    part = (K[0], K[1][some]) if isinstance(K, tuple) else K[np.ix_(some, some)]
+    return solve(machine(part, pair.signs, cost[some]), solver, dtype=dtype)
+
+
+def _solve_together(
+    machine: Machine,
+    K: Any,
+    pairs: list[Pair],
+    cost: np.ndarray,
+    solver: SMO,
+    dtype: np.dtype,
+    size: int,
+) -> list[Solution]:
+    examples = np.zeros((len(pairs), size), np.int32)
+    signs = np.ones((len(pairs), size), dtype)
+    costs = np.zeros((len(pairs), size), dtype)  # the padding costs nothing: its box is empty
+    for p, pair in enumerate(pairs):
+        count = len(pair.examples)
+        examples[p, :count], signs[p, :count] = pair.examples, pair.signs
+        costs[p, :count] = cost[pair.examples]
+    with scope(dtype):
+        matrix = _matrix(K, dtype)
+        batch = _cut(machine, matrix, examples, signs, costs)
+    solutions = solve_batch(batch, solver, dtype=dtype)
+    return [_member(solutions, p, len(pair.examples)) for p, pair in enumerate(pairs)]
+
+
+def _matrix(K: Any, dtype: np.dtype) -> Any:
+    if not isinstance(K, tuple):
+        return jnp.asarray(K, dtype)
+    kernel, X = K
+    missing = bucket(len(X)) - len(X)
+    X = np.concatenate([X, np.broadcast_to(X[:1], (missing, X.shape[1]))])
+    return gram(kernel, jnp.asarray(X, dtype))
+
+
+@partial(jax.jit, static_argnames="machine")
+def _cut(machine: Machine, matrix: Any, examples: Any, signs: Any, costs: Any) -> QuadraticProgram:
+    """Return the batch of programs, each on its own part of the matrix."""
+
+    def one(some: Any, y: Any, C: Any) -> QuadraticProgram:
+        program = machine(matrix[some][:, some], y, C)
+        return jax.tree.map(jnp.asarray, program)
+
+    return jax.vmap(one)(examples, signs, costs)
+
+
+def _member(solutions: Solution, p: int, count: int) -> Solution:
+    """Return one solution of a batch without its padding."""
+    fields = {
+        name: getattr(solutions, name)[p]
+        for name in solutions.__dataclass_fields__
+        if name not in ("alpha", "history", "kernel_rows")
+    }
+    fields = {k: v.item() if v.ndim == 0 else v for k, v in fields.items()}
+    return Solution(
+        alpha=solutions.alpha[p, :count],
+        history=solutions.history,
+        kernel_rows=solutions.kernel_rows,
+        **fields,
+    )

@@ -1,0 +1,37 @@
+"""Kernels: pytrees of parameters that turn points into matrices."""
+
+from jsvm.kernels.base import (
+    Function,
+    Kernel,
+    Normalized,
+    Precomputed,
+    Product,
+    Scaled,
+    Sum,
+    pairwise,
+)
+from jsvm.kernels.dot import Linear, Polynomial, Sigmoid
+from jsvm.kernels.gaussian import ARD
+from jsvm.kernels.indefinite import Plummer, Sine
+from jsvm.kernels.names import resolve
+from jsvm.kernels.stationary import RBF, Laplacian
+
+__all__ = [
+    "ARD",
+    "RBF",
+    "Function",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Normalized",
+    "Plummer",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "Scaled",
+    "Sigmoid",
+    "Sine",
+    "Sum",
+    "pairwise",
+    "resolve",
+]

@@ -1,0 +1,257 @@
+"""What a kernel is, and how kernels combine.
+
+A kernel is a frozen dataclass and a pytree: its parameters are leaves, so ``jax.grad`` of anything
+with respect to a kernel works. It answers three questions:
+
+- ``pair(x, z)``   the value at two points; this is the specification,
+- ``matrix(X, Z)`` all values at once, by matrix products where there are any; tested equal,
+- ``diagonal(X)``  the values ``pair(x, x)``.
+
+``k(X)`` and ``k(X, Z)`` give the matrix. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.tree_util import register_dataclass
+from jaxtyping import Float, Real
+
+from jsvm._typing import Array, Leaf
+
+
+class Kernel:
+    """The operations that every kernel shares; the formulas are in the concrete kernels."""
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        """Return k(x, z) for two points."""
+        raise NotImplementedError
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        """Return k(x_i, z_j) for all pairs of rows."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Real[Array, "n d"]) -> Float[Array, " n"]:
+        """Return k(x_i, x_i) for all rows."""
+        X = as_points(X)
+        return jax.vmap(self.pair)(X, X)
+
+    def __call__(
+        self, X: Real[Array, "n d"], Z: Real[Array, "m d"] | None = None
+    ) -> Float[Array, "n m"]:
+        """Return the kernel matrix of the rows of `X` and the rows of `Z` (`X` if omitted)."""
+        X = as_points(X)
+        return self.matrix(X, X if Z is None else as_points(Z))
+
+    def runs_on_host(self) -> bool:
+        """Tell whether a part of this kernel is a NumPy function."""
+        parts = (getattr(self, name) for name in getattr(self, "__dataclass_fields__", ()))
+        return any(part.runs_on_host() for part in parts if isinstance(part, Kernel))
+
+    def __add__(self, other: "Kernel") -> "Sum":
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> "Product | Scaled":
+        return Product(self, other) if isinstance(other, Kernel) else Scaled(_factor(other), self)
+
+    def __rmul__(self, factor: Any) -> "Scaled":
+        return Scaled(_factor(factor), self)
+
+
+def pairwise(kernel: Kernel, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+    """Evaluate the specification ``kernel.pair`` on all pairs of rows: the slow, sure way."""
+    rows = jax.vmap(jax.vmap(kernel.pair, (None, 0)), (0, None))
+    return rows(as_points(X), as_points(Z))
+
+
+def as_points(X: Real[Array, "n d"]) -> Float[Array, "n d"]:
+    """Return `X` as a floating-point JAX array."""
+    X = jnp.asarray(X)
+    return X if jnp.issubdtype(X.dtype, jnp.floating) else X.astype(jnp.result_type(float))
+
+
+def _factor(factor: Any) -> Any:
+    """Check a scaling factor if its value is known: a negative one leaves the kernels."""
+    known = isinstance(factor, int | float | np.integer | np.floating)
+    if known and not 0 < float(factor) < math.inf:
+        raise ValueError(f"a kernel can be scaled by a positive finite number, not by {factor!r}")
+    return factor
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Sum(Kernel):
+    """k₁(x, z) + k₂(x, z).
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = kernels.Linear() + kernels.RBF(gamma=0.5)
+    >>> float(k(np.zeros((1, 2)))[0, 0])
+    1.0
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self.left.pair(x, z) + self.right.pair(x, z)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self.left.matrix(X, Z) + self.right.matrix(X, Z)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Product(Kernel):
+    """k₁(x, z) · k₂(x, z).
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = kernels.RBF(gamma=0.5) * kernels.RBF(gamma=0.25)
+    >>> float(k(np.zeros((1, 2)))[0, 0])
+    1.0
+    """
+
+    left: Kernel
+    right: Kernel
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self.left.pair(x, z) * self.right.pair(x, z)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self.left.matrix(X, Z) * self.right.matrix(X, Z)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Scaled(Kernel):
+    """s · k(x, z) with s > 0.
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = 2.0 * kernels.RBF(gamma=0.5)
+    >>> float(k(np.zeros((1, 2)))[0, 0])
+    2.0
+    """
+
+    factor: Leaf
+    kernel: Kernel
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self.factor * self.kernel.pair(x, z)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self.factor * self.kernel.matrix(X, Z)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Normalized(Kernel):
+    """k(x, z) / √(k(x, x) k(z, z)), the cosine in feature space; zero where a norm is zero.
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = kernels.Normalized(kernels.Linear())
+    >>> float(k(np.full((1, 2), 3.0))[0, 0])
+    1.0
+    """
+
+    kernel: Kernel
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        norms = _inverse_root(self.kernel.pair(x, x)) * _inverse_root(self.kernel.pair(z, z))
+        return self.kernel.pair(x, z) * norms
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        left = _inverse_root(self.kernel.diagonal(X))
+        right = _inverse_root(self.kernel.diagonal(Z))
+        return self.kernel.matrix(X, Z) * left[:, None] * right[None, :]
+
+
+def _inverse_root(square: Float[Array, "..."]) -> Float[Array, "..."]:
+    # The inner `where` keeps the gradient of the branch not taken finite.
+    positive = square > 0
+    return jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, square, 1.0)), 0.0)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Precomputed(Kernel):
+    """M[x, z]: the points are indices into a given matrix.
+
+    A point is a row with one entry, its index. The matrix is a leaf, so gradients with respect to
+    it exist, and weighted sums of several such kernels are multiple-kernel learning.
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = kernels.Precomputed(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    >>> float(k(np.array([[1]]), np.array([[0]]))[0, 0])
+    1.0
+    """
+
+    values: Leaf
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.asarray(self.values)[x[0].astype(jnp.int32), z[0].astype(jnp.int32)]
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        rows, columns = X[:, 0].astype(jnp.int32), Z[:, 0].astype(jnp.int32)
+        return jnp.asarray(self.values)[rows][:, columns]
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Function(Kernel):
+    """A kernel given as ``function(X, Z) -> matrix``.
+
+    With ``on_host=True`` the function sees NumPy blocks, which is the way to use one that JAX
+    cannot trace; :func:`jsvm.kernels.resolve` finds out by itself.
+
+    Examples
+    --------
+    >>> from jsvm import kernels
+    >>> k = kernels.Function(lambda X, Z: (1.0 + X @ Z.T) ** 2)
+    >>> float(k(np.ones((1, 2)))[0, 0])
+    9.0
+    """
+
+    function: Any = field(metadata={"static": True})
+    on_host: bool = field(default=False, metadata={"static": True})
+
+    def runs_on_host(self) -> bool:
+        return self.on_host
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self.matrix(x[None, :], z[None, :])[0, 0]
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        if self.on_host:
+            return self._matrix_on_host(X, Z)
+        return jnp.asarray(self.function(X, Z), X.dtype)
+
+    def _matrix_on_host(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        def call(X: Any, Z: Any) -> np.ndarray:
+            # Blocks of rows keep the temporaries of an unknown function small.
+            X, Z = np.asarray(X), np.asarray(Z)
+            blocks = [self.function(X[i : i + 1024], Z) for i in range(0, len(X), 1024)]
+            values = np.concatenate([np.asarray(block, X.dtype) for block in blocks])
+            if values.shape != (len(X), len(Z)):
+                raise ValueError(
+                    f"the kernel function returned shape {values.shape} for {len(X)} and "
+                    f"{len(Z)} points; it must return one row per row of its first argument"
+                )
+            return values
+
+        if any(isinstance(A, Tracer) for A in (X, Z)):
+            shape = jax.ShapeDtypeStruct((X.shape[0], Z.shape[0]), X.dtype)
+            return jax.pure_callback(call, shape, X, Z, vmap_method="sequential")
+        return jnp.asarray(call(X, Z))

@@ -1,0 +1,46 @@
+"""Distances between rows by matrix products, with gradients that stay finite at zero."""
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Float
+
+from jsvm._typing import Array
+from jsvm.kernels.dot import inner_products
+
+
+def squared_distances(
+    X: Float[Array, "n d"], Z: Float[Array, "m d"], weights: Float[Array, " d"] | None = None
+) -> Float[Array, "n m"]:
+    """Return Σ_d w_d (x_d − z_d)² for all pairs of rows, as ‖x‖² + ‖z‖² − 2⟨x, z⟩.
+
+    The expansion cancels: its error is a few units in the last place of ‖x‖² + ‖z‖². So the points
+    are moved to the centre of `Z` first, and what is below that error counts as zero, which makes
+    coincident points coincide also for kernels that take a square root.
+    """
+    centre = lax.stop_gradient(jnp.mean(Z, axis=0))[None, :]
+    X, Z = X - centre, Z - centre
+    weighted = X if weights is None else X * weights[None, :]
+    x_norms = jnp.sum(X * weighted, axis=1)
+    z_norms = jnp.sum(Z * (Z if weights is None else Z * weights[None, :]), axis=1)
+    norms = x_norms[:, None] + z_norms[None, :]
+    squares = norms - 2.0 * inner_products(weighted, Z)
+    rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
+    return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
+
+
+def safe_root(squares: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return √s with derivative 0, not ∞, at s = 0."""
+    # Both `where`s are needed: the derivative of the branch not taken must be finite too.
+    positive = squares > 0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, squares, 1.0)), 0.0)
+
+
+def absolute_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+    """Return Σ_d |x_d − z_d| for all pairs of rows, one coordinate at a time."""
+
+    def add(total: Float[Array, "n m"], column: tuple) -> tuple[Float[Array, "n m"], None]:
+        x, z = column
+        return total + jnp.abs(x[:, None] - z[None, :]), None
+
+    start = jnp.zeros((X.shape[0], Z.shape[0]), jnp.result_type(X, Z))
+    return lax.scan(add, start, (X.T, Z.T))[0]

@@ -1,0 +1,80 @@
+"""Kernels of the inner product ⟨x, z⟩."""
+
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import register_dataclass
+from jaxtyping import Float, Real
+
+from jsvm._typing import Array, Leaf
+from jsvm.kernels.base import Kernel
+
+
+def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
+    """Return all ⟨x_i, z_j⟩ in the full precision of the dtype, also on a GPU."""
+    return jnp.matmul(X, Z.T, precision=lax.Precision.HIGHEST)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Linear(Kernel):
+    """⟨x, z⟩.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Linear()(np.ones((1, 3)))[0, 0])
+    3.0
+    """
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.dot(x, z)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return inner_products(X, Z)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Polynomial(Kernel):
+    """(γ⟨x, z⟩ + c)^p. The degree p is a whole number and no leaf: it has no derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Polynomial(degree=2, gamma=1.0, coef0=1.0)(np.ones((1, 2)))[0, 0])
+    9.0
+    """
+
+    degree: int = field(default=3, metadata={"static": True})
+    gamma: Leaf = 1.0
+    coef0: Leaf = 0.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return (self.gamma * jnp.dot(x, z) + self.coef0) ** self.degree
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return (self.gamma * inner_products(X, Z) + self.coef0) ** self.degree
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Sigmoid(Kernel):
+    """tanh(γ⟨x, z⟩ + c). Not positive semi-definite in general.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Sigmoid(gamma=1.0)(np.zeros((1, 2)))[0, 0])
+    0.0
+    """
+
+    gamma: Leaf = 1.0
+    coef0: Leaf = 0.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.tanh(self.gamma * jnp.dot(x, z) + self.coef0)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return jnp.tanh(self.gamma * inner_products(X, Z) + self.coef0)

@@ -1,0 +1,54 @@
+"""Similarity functions of 003 that are not positive semi-definite; K is any matrix to a P-SVM."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax.tree_util import register_dataclass
+from jaxtyping import Float, Real
+
+from jsvm._typing import Array, Leaf
+from jsvm.kernels.base import Kernel
+from jsvm.kernels.distances import safe_root, squared_distances
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Plummer(Kernel):
+    """1 / (‖x − z‖ + ρ)^ζ (003, section 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Plummer(rho=0.5, zeta=2.0)(np.zeros((1, 2)))[0, 0])
+    4.0
+    """
+
+    rho: Leaf = 1.0
+    zeta: Leaf = 1.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return (safe_root(squared_distances(X, Z)) + self.rho) ** (-self.zeta)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Sine(Kernel):
+    """sin(θ‖x − z‖), indefinite with a zero diagonal (003, section 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Sine(theta=2.0)(np.zeros((1, 2)))[0, 0])
+    0.0
+    """
+
+    theta: Leaf = 1.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.sin(self.theta * safe_root(jnp.sum((x - z) ** 2)))
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return jnp.sin(self.theta * safe_root(squared_distances(X, Z)))

@@ -1,0 +1,89 @@
+"""From what a user writes (a name, a kernel, a function) to a kernel."""
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jsvm.kernels.base import Function, Kernel
+from jsvm.kernels.dot import Linear, Polynomial, Sigmoid
+from jsvm.kernels.stationary import RBF, Laplacian
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
+
+
+def resolve(
+    kernel: str | Kernel | Callable[..., Any],
+    X: np.ndarray,
+    *,
+    gamma: str | float = "scale",
+    degree: int = 3,
+    coef0: float = 0.0,
+) -> Kernel:
+    """Return the kernel that `kernel` means for the data `X`.
+
+    Parameters
+    ----------
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, Kernel or callable
+        A callable takes (X, Z) and returns the matrix; one that JAX cannot trace is called on
+        NumPy blocks.
+    X : array of shape (n, d)
+        The training data: ``gamma="scale"`` depends on them.
+    gamma : {'scale', 'auto'} or float
+        'scale' is 1 / (d · variance of X), 'auto' is 1 / d.
+    degree, coef0
+        The other parameters of the kernels that have them.
+
+    Examples
+    --------
+    >>> resolve("rbf", np.zeros((4, 2)), gamma="auto")
+    RBF(gamma=0.5)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        return _named(kernel, _gamma(gamma, X), degree, coef0)
+    if callable(kernel):
+        return Function(kernel, on_host=not _can_trace(kernel, X))
+    raise ValueError(f"kernel={kernel!r} is none of {NAMES}, a Kernel or a callable")
+
+
+def _named(name: str, gamma: float, degree: int, coef0: float) -> Kernel:
+    if name == "linear":
+        return Linear()
+    if name == "poly":
+        if not isinstance(degree, numbers.Integral) or degree < 0:
+            raise ValueError(f"degree={degree!r} must be a whole number >= 0")
+        return Polynomial(degree=int(degree), gamma=gamma, coef0=coef0)
+    if name == "rbf":
+        return RBF(gamma=gamma)
+    if name == "sigmoid":
+        return Sigmoid(gamma=gamma, coef0=coef0)
+    if name == "laplacian":
+        return Laplacian(gamma=gamma)
+    raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES} and 'precomputed'")
+
+
+def _gamma(gamma: Any, X: np.ndarray) -> float:
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if gamma == "scale":
+            variance = float(np.var(X, dtype=np.float64))
+            return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', 'auto' or a number")
+    value = float(gamma)
+    if not 0 <= value < np.inf:
+        raise ValueError(f"gamma={gamma!r} must be a finite number >= 0")
+    return value
+
+
+def _can_trace(function: Callable[..., Any], X: np.ndarray) -> bool:
+    point = jax.ShapeDtypeStruct((2, X.shape[1]), jax.numpy.result_type(float))
+    try:
+        value = jax.eval_shape(function, point, point)
+    except Exception:  # whatever the reason, NumPy blocks are the other way, and report it
+        return False
+    return getattr(value, "shape", None) == (2, 2)

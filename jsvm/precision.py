@@ -1,0 +1,52 @@
+"""Which floating-point type runs, and the scope in which JAX allows float64.
+
+Importing jsvm sets no JAX flag. Whoever works on concrete numbers (estimators, ``solve``, the
+command line) opens :func:`scope` around the work; kernels, problems and everything that may be
+traced follow the dtype of their input and the caller's setting.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer
+
+
+def working_dtype(dtype: Any = None) -> np.dtype:
+    """Return the dtype to run in: the one asked for, or float64 on a CPU and float32 elsewhere.
+
+    Examples
+    --------
+    >>> str(working_dtype("float32"))
+    'float32'
+    """
+    if dtype is None:
+        return np.dtype("float64" if _default_platform() == "cpu" else "float32")
+    chosen = np.dtype(dtype)
+    if chosen not in (np.dtype("float32"), np.dtype("float64")):
+        raise ValueError(f"dtype={dtype!r} is not supported; use 'float32', 'float64' or None")
+    return chosen
+
+
+@contextmanager
+def scope(dtype: np.dtype) -> Iterator[None]:
+    """Let JAX work in `dtype`: opens ``jax.enable_x64`` for float64, does nothing for float32."""
+    if dtype == np.dtype("float64"):
+        with jax.enable_x64(True):
+            yield
+    else:
+        yield
+
+
+def is_traced(*trees: Any) -> bool:
+    """Tell whether any leaf is a tracer, that is, whether we are inside a JAX transformation."""
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def _default_platform() -> str:
+    device: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if device is None:
+        return jax.default_backend()
+    return device if isinstance(device, str) else device.platform

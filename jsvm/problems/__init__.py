@@ -1,0 +1,36 @@
+"""Support vector machines as one quadratic program, and certificates of its solutions."""
+
+from jsvm.problems.certificate import Certificate, certify
+from jsvm.problems.hessian import Dense, FromKernel, Hessian, Repeated, Tile
+from jsvm.problems.machines import (
+    c_svc,
+    epsilon_svr,
+    hard_margin,
+    nu_svc,
+    nu_svr,
+    one_class,
+    smallest_ball,
+    squared_svc,
+)
+from jsvm.problems.program import QuadraticProgram, split_l1, validate
+
+__all__ = [
+    "Certificate",
+    "Dense",
+    "FromKernel",
+    "Hessian",
+    "QuadraticProgram",
+    "Repeated",
+    "Tile",
+    "c_svc",
+    "certify",
+    "epsilon_svr",
+    "hard_margin",
+    "nu_svc",
+    "nu_svr",
+    "one_class",
+    "smallest_ball",
+    "split_l1",
+    "squared_svc",
+    "validate",
+]

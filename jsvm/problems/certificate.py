@@ -1,0 +1,151 @@
+"""How good a feasible point is, from its gradient alone.
+
+**Gap.** ψ(α) = max over the groups of max{G_i : α_i < U_i} − min{G_i : α_i > L_i} (004, 4.2.4).
+
+**Duality gap.** For Q = K + diag(r) with K positive semi-definite and any β, λ,
+
+    f(α) ≥ −P(β, λ),
+    P = ½βᵀKβ + Σ_g λ_g c_g + Σ_i max_{L_i ≤ a ≤ U_i} ((l − Kβ − λ)_i a − ½ r_i a²)
+
+because ½αᵀKα ≥ βᵀKα − ½βᵀKβ. For every machine of this library P(α, λ) is the primal objective
+with offset b = λ: the maxima are the losses C_i max(0, 1 − y_i f(x_i)), ½C_i max(0, …)², and so on.
+Where a bound is infinite and r_i = 0 the loss is a constraint; λ is moved, and β = sα with s ≥ 1
+scaled, so that the constraint holds. With an indefinite K the bound means nothing, the gap does.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from jsvm._typing import Array
+from jsvm.problems.program import QuadraticProgram
+
+
+class Certificate(NamedTuple):
+    """What was recomputed: `objective` + `primal_objective` ≥ 0 is the duality gap."""
+
+    objective: Array
+    primal_objective: Array
+    multipliers: Array
+    violation: Array
+
+
+class Extremes(NamedTuple):
+    """For every group the largest G that can go up and the smallest that can go down."""
+
+    up: Array
+    down: Array
+
+
+def extremes(
+    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
+) -> Extremes:
+    """Return max{G_i : α_i < U_i} and min{G_i : α_i > L_i} of every group (∓∞ if empty)."""
+    can_up, can_down = alpha < program.upper, alpha > program.lower
+    up, down = [], []
+    for group in range(program.group_count):
+        inside = program.members(group)
+        up.append(jnp.max(jnp.where(can_up & inside, gradient, -jnp.inf)))
+        down.append(jnp.min(jnp.where(can_down & inside, gradient, jnp.inf)))
+    return Extremes(jnp.stack(up), jnp.stack(down))
+
+
+def gap(
+    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
+) -> Float[Array, ""]:
+    """Return ψ(α), the largest gap over the groups; −∞ where nothing can move."""
+    up, down = extremes(program, alpha, gradient)
+    return jnp.max(up - down)
+
+
+def multipliers(
+    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
+) -> Float[Array, " g"]:
+    """Return λ: the mean of G over the free variables of a group, or the middle of [max, min]."""
+    free = (alpha > program.lower) & (alpha < program.upper)
+    up, down = extremes(program, alpha, gradient)
+    values = []
+    for group in range(program.group_count):
+        inside = free & program.members(group)
+        count = jnp.sum(inside)
+        mean = jnp.sum(jnp.where(inside, gradient, 0.0)) / jnp.maximum(count, 1)
+        values.append(jnp.where(count > 0, mean, _middle(up[group], down[group])))
+    return jnp.stack(values)
+
+
+def certify(
+    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
+) -> Certificate:
+    """Return objective, primal objective, multipliers and gap of a point with a fresh gradient."""
+    ridge = program.hessian.ridge_vector()
+    kernel_part = program.linear - gradient - ridge * alpha  # Kα
+    constrained_up = (program.upper == jnp.inf) & (ridge == 0)
+    constrained_down = (program.lower == -jnp.inf) & (ridge == 0)
+    scale = _scale(program.linear, kernel_part, constrained_up, constrained_down)
+    residual = program.linear - scale * kernel_part  # l − Kβ
+
+    lambdas = multipliers(program, alpha, gradient)
+    offset = jnp.zeros_like(alpha)
+    primal = 0.5 * scale**2 * jnp.dot(alpha, kernel_part)
+    for group in range(program.group_count):
+        inside = program.members(group)
+        low = jnp.max(jnp.where(constrained_up & inside, residual, -jnp.inf))
+        high = jnp.min(jnp.where(constrained_down & inside, residual, jnp.inf))
+        # Scaling can leave `low` above `high` by a rounding error, never by more.
+        shifted = jnp.minimum(jnp.maximum(lambdas[group], low), jnp.maximum(low, high))
+        offset = jnp.where(inside, shifted, offset)
+        primal = primal + shifted * program.totals[group]
+    slack = residual - offset
+    tiny = 16 * jnp.finfo(alpha.dtype).eps * (jnp.abs(residual) + jnp.abs(offset))
+    slack = jnp.where((constrained_up | constrained_down) & (jnp.abs(slack) <= tiny), 0.0, slack)
+    primal = primal + jnp.sum(_conjugate(slack, ridge, program.lower, program.upper))
+    return Certificate(
+        objective=program.objective(alpha, gradient),
+        primal_objective=primal,
+        multipliers=lambdas,
+        violation=jnp.maximum(gap(program, alpha, gradient), 0.0),
+    )
+
+
+def _conjugate(
+    slack: Float[Array, " n"],
+    ridge: Float[Array, " n"],
+    lower: Float[Array, " n"],
+    upper: Float[Array, " n"],
+) -> Float[Array, " n"]:
+    """Return max over L ≤ a ≤ U of slack·a − ½ ridge a²."""
+    curved = ridge > 0
+    inner = jnp.clip(slack / jnp.where(curved, ridge, 1.0), lower, upper)
+    linear = jnp.where(slack > 0, upper, lower)
+    best = jnp.where(curved, inner, jnp.where(slack == 0, 0.0, linear))
+    return (
+        jnp.where(slack == 0, 0.0, slack * best) - 0.5 * ridge * jnp.where(curved, best, 0.0) ** 2
+    )
+
+
+def _scale(
+    linear: Float[Array, " n"],
+    kernel_part: Float[Array, " n"],
+    up: Array,
+    down: Array,
+) -> Float[Array, ""]:
+    """Return s ≥ 1 such that l − sKα separates the variables unbounded above and below.
+
+    For the hard margin l is the label and s is one over the margin reached.
+    """
+    wanted = jnp.max(jnp.where(up, linear, -jnp.inf)) - jnp.min(jnp.where(down, linear, jnp.inf))
+    reached = jnp.min(jnp.where(up, kernel_part, jnp.inf)) - jnp.max(
+        jnp.where(down, kernel_part, -jnp.inf)
+    )
+    both = jnp.any(up) & jnp.any(down) & (reached > 0)
+    ratio = jnp.where(both, wanted, 1.0) / jnp.where(both, reached, 1.0)
+    return jnp.maximum(ratio, 1.0)
+
+
+def _middle(low: Float[Array, ""], high: Float[Array, ""]) -> Float[Array, ""]:
+    """Return the middle of an interval, its finite end if only one is, else zero."""
+    low_finite, high_finite = jnp.isfinite(low), jnp.isfinite(high)
+    low_or_high = jnp.where(low_finite, low, jnp.where(high_finite, high, 0.0))
+    high_or_low = jnp.where(high_finite, high, low_or_high)
+    return 0.5 * (low_or_high + high_or_low)

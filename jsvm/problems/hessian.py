@@ -1,0 +1,255 @@
+"""What a solver may ask of the matrix Q of a quadratic program: rows, diagonal, products.
+
+Every Hessian here is Q = K + diag(ridge) with K a (positive semi-definite) kernel part. The ridge
+is kept apart because the primal problem needs it: it is the curvature of a squared slack.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.tree_util import register_dataclass
+from jaxtyping import Float, Int, Real
+
+from jsvm._typing import Array, Leaf
+from jsvm.kernels import Kernel
+
+
+@runtime_checkable
+class Hessian(Protocol):
+    """The questions; `size` is the number of variables."""
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        ...
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows of Q with these indices."""
+        ...
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal of Q."""
+        ...
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return Qv."""
+        ...
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return the part of the diagonal that is not the kernel's."""
+        ...
+
+    def dense(self) -> "Dense":
+        """Return the same Q with its kernel part as a matrix."""
+        ...
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Q = matrix + diag(ridge) with the kernel part in memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Q = Dense(np.eye(2), ridge=np.full(2, 0.5))
+    >>> [float(q) for q in Q.diagonal()]
+    [1.5, 1.5]
+    """
+
+    matrix: Leaf
+    ridge: Leaf = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.matrix.shape[0]
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows of Q with these indices."""
+        return jnp.asarray(self.matrix)[indices] + _ridge_rows(self, indices)
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal of Q."""
+        return jnp.diagonal(jnp.asarray(self.matrix)) + self.ridge_vector()
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return Qv."""
+        product = jnp.matmul(jnp.asarray(self.matrix), v, precision=lax.Precision.HIGHEST)
+        return product + self.ridge_vector() * v
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return the ridge, one entry a variable."""
+        return jnp.broadcast_to(jnp.asarray(self.ridge, self.matrix.dtype), (self.size,))
+
+    def dense(self) -> "Dense":
+        """Return itself."""
+        return self
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A small dense Q prepared for the inner loop: ridge added, diagonal and scale at hand.
+
+    `floor` is the rounding level of the diagonal: the pair (i, j) counts as flat if its curvature
+    is below ``floor[i] + floor[j]``.
+    """
+
+    matrix: Leaf
+    diagonal_values: Leaf
+    ridge: Leaf
+    floor: Leaf
+
+    @classmethod
+    def of(cls, hessian: Dense) -> "Tile":
+        """Prepare a dense Hessian."""
+        matrix, ridge = jnp.asarray(hessian.matrix), hessian.ridge_vector()
+        diagonal = jnp.diagonal(matrix) + ridge
+        precision = jnp.finfo(matrix.dtype)
+        floor = 8 * precision.eps * jnp.abs(diagonal) + precision.tiny
+        return cls(matrix + jnp.diag(ridge), diagonal, ridge, floor)
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.matrix.shape[0]
+
+    def row(self, i: Int[Array, ""]) -> Float[Array, " n"]:
+        """Return row i of Q; one contiguous read."""
+        return lax.dynamic_index_in_dim(self.matrix, i, 0, keepdims=False)
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows of Q with these indices."""
+        return self.matrix[indices]
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal of Q."""
+        return self.diagonal_values
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return Qv."""
+        return jnp.matmul(self.matrix, v, precision=lax.Precision.HIGHEST)
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return the ridge, one entry a variable."""
+        return self.ridge
+
+    def dense(self) -> Dense:
+        """Return the kernel part and the ridge apart again."""
+        return Dense(self.matrix - jnp.diag(self.ridge), self.ridge)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class FromKernel:
+    """Q = k(X, X) + diag(ridge), computed when it is asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import kernels
+    >>> FromKernel(kernels.Linear(), np.ones((3, 2))).rows(np.array([0])).shape
+    (1, 3)
+    """
+
+    kernel: Leaf
+    X: Leaf
+    ridge: Leaf = 0.0
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.X.shape[0]
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows of Q with these indices."""
+        X = jnp.asarray(self.X)
+        return self.kernel(X[indices], X) + _ridge_rows(self, indices)
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal of Q."""
+        return self.kernel.diagonal(jnp.asarray(self.X)) + self.ridge_vector()
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return Qv, a block of rows at a time: the matrix is never in memory as a whole."""
+        X = jnp.asarray(self.X)
+        product = lax.map(lambda x: jnp.dot(self.kernel(x[None, :], X)[0], v), X, batch_size=256)
+        return product + self.ridge_vector() * v
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return the ridge, one entry a variable."""
+        ridge = jnp.asarray(self.ridge, jnp.result_type(self.X, float))
+        return jnp.broadcast_to(ridge, (self.size,))
+
+    def dense(self) -> Dense:
+        """Return the same Q with its kernel part as a matrix."""
+        return Dense(gram(self.kernel, self.X), self.ridge)
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Repeated:
+    """[[Q, Q], [Q, Q]] for two variables per example, as in regression; Q has no ridge."""
+
+    hessian: Leaf
+
+    @property
+    def size(self) -> int:
+        """Number of variables, twice the number of examples."""
+        return 2 * self.hessian.size
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows with these indices."""
+        half = self.hessian.rows(indices % self.hessian.size)
+        return jnp.concatenate([half, half], axis=1)
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal."""
+        return jnp.tile(self.hessian.diagonal(), 2)
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return the product with `v`."""
+        first, second = jnp.split(v, 2)
+        return jnp.tile(self.hessian.matvec(first + second), 2)
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return zeros."""
+        return jnp.zeros_like(self.diagonal())
+
+    def dense(self) -> Dense:
+        """Return the doubled matrix."""
+        return Dense(jnp.tile(jnp.asarray(self.hessian.dense().matrix), (2, 2)))
+
+
+def gram(kernel: Kernel, X: Real[Array, "n d"]) -> Float[Array, "n n"]:
+    """Return k(X, X), compiled once per kernel class and shape unless it runs on the host."""
+    return kernel(X) if kernel.runs_on_host() else _compiled_gram(kernel, X)
+
+
+@jax.jit
+def _compiled_gram(kernel: Any, X: Any) -> Any:
+    return kernel(X)
+
+
+def as_hessian(K: Any, ridge: Any = 0.0) -> Dense | FromKernel:
+    """Return the Hessian that `K`, a square matrix or a pair ``(kernel, X)``, stands for."""
+    if isinstance(K, tuple):
+        kernel, X = K
+        if not isinstance(kernel, Kernel) or getattr(X, "ndim", None) != 2:
+            raise ValueError("K must be a square matrix or a pair (Kernel, X) with 2-D X")
+        return FromKernel(kernel, X, ridge)
+    if getattr(K, "ndim", None) != 2 or K.shape[0] != K.shape[1]:
+        shape = getattr(K, "shape", None)
+        raise ValueError(f"K must be a square matrix or a pair (Kernel, X), not of shape {shape}")
+    return Dense(K, ridge)
+
+
+def _ridge_rows(hessian: Dense | FromKernel, indices: Any) -> Any:
+    """Return the rows of diag(ridge)."""
+    columns = jnp.arange(hessian.size)[None, :]
+    ridge = hessian.ridge_vector()[indices][:, None]
+    return jnp.where(columns == jnp.asarray(indices)[:, None], ridge, 0.0)

@@ -1,0 +1,257 @@
+"""The support vector machines, each as a quadratic program.
+
+Signed convention of 004 (4.1): α_i carries the sign of its label, so labels never enter Q and the
+decision function of every machine is Σ_i α_i k(x_i, ·) + b with b the mean of the multipliers.
+`K` is a matrix or a pair ``(kernel, X)``; `C` is a number or one number per example. Leaving an
+example out is setting its C to zero.
+
+With G = l − Kα and slacks ξ, the primal problems are those given with each machine; the value
+computed by :func:`jsvm.problems.certificate.certify` is theirs.
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Real
+
+from jsvm._typing import Array, Scalar
+from jsvm.precision import is_traced, scope
+from jsvm.problems.hessian import Repeated, as_hessian
+from jsvm.problems.program import QuadraticProgram, namespace, split_l1
+
+Gram = Any  # a matrix or a pair (kernel, X)
+Cost = Scalar | Real[Array, " n"]
+
+
+def c_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
+    """1-norm soft margin, ½‖w‖² + Σ C_i ξ_i with ξ_i ≥ 1 − y_i f(x_i) (004, eq. 2.3, 2.5).
+
+    Parameters
+    ----------
+    K : array of shape (n, n) or (kernel, X)
+    y : array of shape (n,), labels −1 and +1
+    C : positive number or array of shape (n,)
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [1.0, -1.0]
+    """
+    y, C = _labels(y), _cost(C)
+    xp = namespace(K, y, C)
+    lower, upper = xp.minimum(0.0 * y, y * C), xp.maximum(0.0 * y, y * C)
+    return _balanced(as_hessian(K), y, lower, upper)
+
+
+def squared_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
+    """2-norm soft margin, ½‖w‖² + ½ Σ C_i ξ_i² (004, eq. 2.4): hard margin with K + diag(1/C).
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(squared_svc(np.eye(2), np.array([1.0, -1.0]), 1.0))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [0.5, -0.5]
+    """
+    y, C = _labels(y), _cost(C)
+    xp = namespace(K, y, C)
+    # The ridge is 1/C. An example of no cost has no finite ridge; it has a box of no width.
+    present = xp.zeros_like(y) + C > 0
+    lower, upper = (xp.where(present, bound, 0.0) for bound in _one_sided(xp, y))
+    ridge = xp.where(present, 1.0 / xp.where(present, C, 1.0), 0.0)
+    return _balanced(as_hessian(K, ridge), y, lower, upper)
+
+
+def hard_margin(K: Gram, y: Real[Array, " n"]) -> QuadraticProgram:
+    """½‖w‖² with y_i f(x_i) ≥ 1 (004, section 2.2.1); not separable: status UNBOUNDED.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(hard_margin(np.eye(2), np.array([1.0, -1.0])))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [1.0, -1.0]
+    """
+    y = _labels(y)
+    return _balanced(as_hessian(K), y, *_one_sided(namespace(K, y), y))
+
+
+def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> QuadraticProgram:
+    """½‖w‖² + Σ C_i max(0, |f(x_i) − y_i| − ε) (004, section 2.3), doubled as in 001.
+
+    The first n variables are α⁺ ≥ 0, the last n are α⁻ ≤ 0; the coefficients of the regression
+    function are their sums.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(epsilon_svr(np.eye(2), np.array([2.0, -2.0]), 10.0, 0.5))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [1.5, 0.0, 0.0, -1.5]
+    """
+    y, C = _targets(y), _cost(C)
+    xp = namespace(K, y, C, epsilon)
+    _check(epsilon, "epsilon", lambda value: value >= 0, "a number >= 0")
+    upper = xp.zeros_like(y) + C
+    groups, totals = np.zeros(y.shape[0], np.int32), xp.zeros(1, y.dtype)
+    return split_l1(QuadraticProgram(as_hessian(K), y, -upper, upper, groups, totals, epsilon))
+
+
+def nu_svc(K: Gram, y: Real[Array, " n"], nu: Scalar) -> QuadraticProgram:
+    """½‖w‖² − νnρ + Σ ξ_i with y_i f(x_i) ≥ ρ − ξ_i, one group for each class.
+
+    Group 0 holds the positive examples. ρ = (λ₁ − λ₀)/2; dividing α and b by ρ gives a machine
+    with margin one.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(nu_svc(np.eye(2), np.array([1.0, -1.0]), 0.5))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [0.5, -0.5]
+    """
+    y = _labels(y)
+    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    xp = namespace(K, y, nu)
+    n = y.shape[0]
+    if not is_traced(y, nu):
+        smaller = min(int(np.sum(np.asarray(y) > 0)), int(np.sum(np.asarray(y) < 0)))
+        if nu * n / 2 > smaller:
+            raise ValueError(
+                f"nu={nu} is infeasible: the smaller class has {smaller} of {n} examples, "
+                f"so nu may be at most {2 * smaller / n:.6g}"
+            )
+    groups = xp.where(y > 0, 0, 1)
+    totals = nu * n / 2 * xp.asarray([1.0, -1.0], y.dtype)
+    lower, upper = xp.minimum(0.0 * y, y), xp.maximum(0.0 * y, y)
+    return QuadraticProgram(as_hessian(K), 0.0 * y, lower, upper, groups, totals)
+
+
+def nu_svr(K: Gram, y: Real[Array, " n"], C: Scalar, nu: Scalar) -> QuadraticProgram:
+    """½‖w‖² + C Σ max(0, |f(x_i) − y_i| − ε) + Cνn ε, with ε chosen by ν; one group each side.
+
+    b = (λ₀ + λ₁)/2 and ε = (λ₀ − λ₁)/2; α is doubled as for :func:`epsilon_svr`.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(nu_svr(np.eye(2), np.array([2.0, -2.0]), 1.0, 0.5))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [0.5, 0.0, 0.0, -0.5]
+    """
+    y = _targets(y)
+    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    xp = namespace(K, y, C, nu)
+    n = y.shape[0]
+    zero, cost = 0.0 * y, 0.0 * y + _cost(C)
+    return QuadraticProgram(
+        Repeated(as_hessian(K)),
+        xp.concatenate([y, y]),
+        xp.concatenate([zero, -cost]),
+        xp.concatenate([cost, zero]),
+        np.repeat(np.arange(2, dtype=np.int32), n),
+        C * nu * n / 2 * xp.asarray([1.0, -1.0], y.dtype),
+    )
+
+
+def one_class(K: Gram, nu: Scalar) -> QuadraticProgram:
+    """½‖w‖² − νnρ + Σ max(0, ρ − ⟨w, φ(x_i)⟩); the offset is b = λ = −ρ.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(one_class(np.eye(2), 0.5))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [0.5, 0.5]
+    """
+    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    hessian = as_hessian(K)
+    xp, zero = namespace(*(K if isinstance(K, tuple) else (K,)), nu), _zeros(K, hessian.size)
+    total = nu * hessian.size * xp.ones(1, zero.dtype)
+    return _balanced(hessian, zero, zero, zero + 1.0, total)
+
+
+def smallest_ball(K: Gram) -> QuadraticProgram:
+    """Smallest ball around all φ(x_i) (004, section 9.1.4); centre Σ α_i φ(x_i).
+
+    R² = 2λ + αᵀKα.
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(smallest_ball(np.eye(2)))
+    >>> [round(float(a), 6) for a in s.alpha]
+    [0.5, 0.5]
+    """
+    hessian = as_hessian(K)
+    zero = _zeros(K, hessian.size)
+    half = 0.5 * _diagonal(K, hessian)
+    return _balanced(hessian, half, zero, zero + np.inf, namespace(half).ones(1, half.dtype))
+
+
+def _balanced(
+    hessian: Any, linear: Any, lower: Any, upper: Any, total: Any = None
+) -> QuadraticProgram:
+    """Return the program with one group; its total is zero unless given."""
+    xp = namespace(linear, lower, upper)
+    groups = np.zeros(linear.shape[0], np.int32)
+    totals = xp.zeros(1, linear.dtype) if total is None else total
+    return QuadraticProgram(hessian, linear, lower, upper, groups, totals)
+
+
+def _one_sided(xp: Any, y: Any) -> tuple[Any, Any]:
+    return xp.where(y > 0, 0.0, -np.inf), xp.where(y > 0, np.inf, 0.0)
+
+
+def _zeros(K: Gram, n: int) -> Any:
+    data = K[1] if isinstance(K, tuple) else K
+    xp = namespace(data)
+    return xp.zeros(n, data.dtype if np.issubdtype(data.dtype, np.floating) else float)
+
+
+def _diagonal(K: Gram, hessian: Any) -> Any:
+    """Return the diagonal of K in the full precision of the data."""
+    if not isinstance(K, tuple):
+        return namespace(K).diagonal(K)
+    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(K)):
+        return hessian.diagonal()
+    # Only a kernel can tell its diagonal, and that is JAX: NumPy data keep their float64.
+    with scope(np.dtype(np.float64)):
+        return np.asarray(hessian.diagonal())
+
+
+def _floating(values: Any, name: str) -> Any:
+    xp = namespace(values)
+    values = xp.asarray(values)
+    values = values if xp.issubdtype(values.dtype, np.floating) else values.astype(float)
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, not of shape {values.shape}")
+    return values
+
+
+def _labels(y: Any) -> Any:
+    y = _floating(y, "y")
+    if not is_traced(y) and not np.isin(np.asarray(y), (-1.0, 1.0)).all():
+        raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
+    return y
+
+
+def _targets(y: Any) -> Any:
+    y = _floating(y, "y")
+    if not is_traced(y) and not np.isfinite(np.asarray(y)).all():
+        raise ValueError("y must be finite")
+    return y
+
+
+def _cost(C: Any) -> Any:
+    if not is_traced(C) and not np.all(np.asarray(C) >= 0):
+        raise ValueError(f"C={C!r} must be >= 0 (np.inf for a hard margin)")
+    return C
+
+
+def _check(value: Any, name: str, accepts: Any, wanted: str) -> None:
+    if not is_traced(value) and not accepts(value):
+        raise ValueError(f"{name}={value!r} must be {wanted}")

@@ -1,0 +1,27 @@
+"""Solvers: SMO with block steps on a tile, and the host loop around it."""
+
+from jsvm.solvers.host import solve, solve_batch
+from jsvm.solvers.selection import (
+    State,
+    greedy,
+    hybrid_maximum_gain,
+    maximum_gain,
+    most_violating,
+    second_order,
+)
+from jsvm.solvers.smo import SMO
+from jsvm.solvers.status import Solution, Status
+
+__all__ = [
+    "SMO",
+    "Solution",
+    "State",
+    "Status",
+    "greedy",
+    "hybrid_maximum_gain",
+    "maximum_gain",
+    "most_violating",
+    "second_order",
+    "solve",
+    "solve_batch",
+]

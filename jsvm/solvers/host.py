@@ -1,0 +1,385 @@
+"""The host's side of solving: precision, padding, time, interruption, and the certificate.
+
+A concrete program is padded to one of few sizes, so that nearby sizes share compiled programs, and
+solved in turns of a bounded number of steps, between which the host looks at the clock. Padded
+variables have a box of zero width and never move. Inside ``jit`` or ``vmap`` the same solver runs
+as part of the caller's program.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jsvm.precision import is_traced, scope, working_dtype
+from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, Tile, split_l1, validate
+from jsvm.problems.certificate import Certificate, certify
+from jsvm.problems.hessian import gram
+from jsvm.solvers.smo import SMO, Progress, Recipe, advance, begin, slots_for
+from jsvm.solvers.status import Solution, Status
+
+LARGEST_MATRIX = 4 * 2**30  # bytes
+WORK_PER_TURN = 3e8  # pair steps times variables: about a second
+TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
+
+
+def solve(
+    problem: QuadraticProgram,
+    solver: SMO | None = None,
+    start: Any = None,
+    *,
+    dtype: Any = None,
+) -> Solution:
+    """Solve a quadratic program and certify the answer.
+
+    Parameters
+    ----------
+    problem : QuadraticProgram
+        One of :mod:`jsvm.problems`.
+    solver : SMO, optional
+        Configuration; the default is second-order selection with block steps at tol=1e-3.
+    start : array of shape (n,) or Solution, optional
+        A feasible point to start from.
+    dtype : {'float64', 'float32'}, optional
+        What to compute in; by default float64 on a CPU and float32 elsewhere. Inside a JAX
+        transformation the dtype of the problem is used.
+
+    Returns
+    -------
+    Solution
+        NumPy arrays and numbers; JAX arrays inside a transformation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import kernels, problems, solve
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> s = solve(problems.c_svc((kernels.Linear(), X), y, C=10.0))
+    >>> round(float(s.bias), 3), bool(s.duality_gap < 1e-3)
+    (-3.0, True)
+    """
+    solver = SMO() if solver is None else solver
+    start = start.alpha if isinstance(start, Solution) else start
+    if is_traced(problem, start):
+        return _solve_traced(problem, solver, start)
+    validate(problem)
+    chosen = working_dtype(dtype)
+    with scope(chosen):
+        return _solve_concrete(problem, solver, start, chosen)
+
+
+def solve_batch(
+    problems: QuadraticProgram, solver: SMO | None = None, *, dtype: Any = None
+) -> Solution:
+    """Solve a stack of programs at once: every array has a leading axis, Q is dense.
+
+    All programs advance together under ``vmap``; the slowest decides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import problems
+    >>> one = problems.c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0)
+    >>> solve_batch(jax.tree.map(lambda a: np.stack([a, a]), one)).alpha.shape
+    (2, 2)
+    """
+    solver = SMO() if solver is None else solver
+    chosen = working_dtype(dtype)
+    with scope(chosen):
+        n = problems.linear.shape[1]
+        recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
+        program = jax.tree.map(partial(_cast, dtype=chosen), problems)
+        tile, progress = _start_batch(program, recipe)
+        progress, history = _drive(tile, progress, solver, recipe, n)
+        certificate = _certify_batch(tile, progress)
+        solution = _report(progress, certificate, history, kernel_rows=0)
+        return replace(_to_numpy(solution), history=history)
+
+
+def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:
+    canonical, restore = _canonical(problem)
+    n = canonical.size
+    recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
+    tile = replace(canonical, hessian=Tile.of(canonical.hessian.dense()))
+    tile = jax.tree.map(jnp.asarray, tile)
+    alpha = tile.feasible_point() if start is None else restore.split(jnp.asarray(start))
+    progress = begin(tile, alpha, recipe)
+    budget = jnp.int32(solver.step_budget)
+    progress = advance(tile, progress, solver.tol, budget, budget, recipe)
+    certificate = certify(tile, progress.state.alpha, tile.gradient(progress.state.alpha))
+    return restore.join(_report(progress, certificate, (), kernel_rows=jnp.int32(0)))
+
+
+def _solve_concrete(
+    problem: QuadraticProgram, solver: SMO, start: Any, dtype: np.dtype
+) -> Solution:
+    canonical, restore = _canonical(problem)
+    n = canonical.size
+    padded, places = _pad(canonical, dtype)
+    size = padded.size
+    recipe = solver.recipe(slots_for(2, size), elastic=True)
+    alpha = None
+    if start is not None:
+        alpha = np.zeros(size, dtype)
+        alpha[places] = _feasible(restore.split(np.asarray(start, dtype)), canonical)
+    tile, progress = _start(padded, alpha, recipe)
+    del padded
+    progress, history = _drive(tile, progress, solver, recipe, size)
+    certificate = _certify(tile, progress)
+    rows = n if isinstance(_innermost(canonical.hessian), FromKernel) else 0
+    solution = _to_numpy(_report(progress, certificate, (), kernel_rows=rows))
+    solution = replace(solution, alpha=solution.alpha[places], history=history)
+    return restore.join(solution)
+
+
+def _drive(
+    tile: QuadraticProgram, progress: Progress, solver: SMO, recipe: Recipe, n: int
+) -> tuple[Progress, tuple[dict[str, Any], ...]]:
+    """Advance in turns until every status is final; returns what was reached, whatever happens."""
+    begun = time.perf_counter()
+    turn, budget = max(1000, int(WORK_PER_TURN / n)), np.int32(solver.step_budget)
+    batched = progress.status.ndim == 1
+    step = _advance_batch if batched else advance
+    history: list[dict[str, Any]] = []
+    try:
+        while True:
+            limit = jnp.minimum(progress.steps, budget - turn) + turn
+            progress = step(tile, progress, solver.tol, limit, budget, recipe)
+            running = np.asarray(progress.status) == Status.RUNNING
+            if recipe.elastic and int(progress.free):
+                recipe = recipe._replace(slots=slots_for(int(progress.free), n))
+            seconds = time.perf_counter() - begun
+            history.append(
+                {
+                    "steps": int(np.max(progress.steps)),
+                    "newton_steps": int(np.max(progress.newton_steps)),
+                    "violation": float(np.max(progress.violation)),
+                    "seconds": seconds,
+                }
+            )
+            if not running.any():
+                break
+            if solver.time_limit is not None and seconds > solver.time_limit:
+                progress = _stop(progress, Status.TIME_LIMIT)
+                break
+    except KeyboardInterrupt:
+        progress = _stop(progress, Status.INTERRUPTED)
+    return progress, tuple(history)
+
+
+def _stop(progress: Progress, status: Status) -> Progress:
+    unfinished = progress.status == Status.RUNNING
+    return progress._replace(status=jnp.where(unfinished, jnp.int32(status), progress.status))
+
+
+@partial(jax.jit, static_argnames="recipe")
+def _start(
+    program: QuadraticProgram, alpha: Any, recipe: Recipe
+) -> tuple[QuadraticProgram, Progress]:
+    tile = replace(program, hessian=Tile.of(program.hessian.dense()))
+    return tile, begin(tile, tile.feasible_point() if alpha is None else alpha, recipe)
+
+
+@partial(jax.jit, static_argnames="recipe")
+def _start_batch(programs: QuadraticProgram, recipe: Recipe) -> tuple[QuadraticProgram, Progress]:
+    return jax.vmap(lambda program: _start(program, None, recipe))(programs)
+
+
+@partial(jax.jit, static_argnames="recipe")
+def _advance_batch(
+    tile: QuadraticProgram, progress: Progress, tol: Any, limit: Any, budget: Any, recipe: Recipe
+) -> Progress:
+    def one(tile: QuadraticProgram, progress: Progress, limit: Any) -> Progress:
+        return advance(tile, progress, tol, limit, budget, recipe)
+
+    return jax.vmap(one)(tile, progress, limit)
+
+
+@jax.jit
+def _certify(tile: QuadraticProgram, progress: Progress) -> Certificate:
+    alpha = progress.state.alpha
+    return certify(tile, alpha, tile.gradient(alpha))
+
+
+@jax.jit
+def _certify_batch(tile: QuadraticProgram, progress: Progress) -> Certificate:
+    return jax.vmap(_certify)(tile, progress)
+
+
+def _report(
+    progress: Progress, certificate: Certificate, history: Any, kernel_rows: Any
+) -> Solution:
+    return Solution(
+        alpha=progress.state.alpha,
+        bias=jnp.mean(certificate.multipliers, axis=-1),
+        multipliers=certificate.multipliers,
+        objective=certificate.objective,
+        primal_objective=certificate.primal_objective,
+        violation=certificate.violation,
+        steps=progress.steps,
+        newton_steps=progress.newton_steps,
+        kernel_rows=kernel_rows,
+        history=history,
+        status=progress.status,
+    )
+
+
+def _to_numpy(solution: Solution) -> Solution:
+    def convert(leaf: Any) -> Any:
+        leaf = np.asarray(leaf)
+        return leaf.item() if leaf.ndim == 0 else leaf
+
+    return jax.tree.map(convert, solution)
+
+
+# -- the canonical program: no ℓ1 term, every variable in a group ---------------------------------
+
+
+@dataclass(frozen=True)
+class _Restore:
+    """How the variables of the canonical program give those of the user's."""
+
+    doubled: bool
+    slack: bool
+
+    def split(self, alpha: Any) -> Any:
+        """Turn a point of the user's program into one of the canonical program."""
+        xp = jnp if isinstance(alpha, jax.Array) else np
+        if self.doubled:
+            alpha = xp.concatenate([xp.maximum(alpha, 0.0), xp.minimum(alpha, 0.0)])
+        if self.slack:
+            alpha = xp.concatenate([alpha, -xp.sum(alpha, keepdims=True)])
+        return alpha
+
+    def join(self, solution: Solution) -> Solution:
+        """Turn a solution of the canonical program into one of the user's."""
+        alpha = solution.alpha
+        if self.slack:
+            alpha = alpha[:-1]
+            none = solution.multipliers[:0]
+            solution = replace(solution, multipliers=none, bias=0.0 * solution.objective)
+        if self.doubled:
+            n = alpha.shape[0] // 2
+            alpha = alpha[:n] + alpha[n:]
+        return replace(solution, alpha=alpha)
+
+
+def _canonical(program: QuadraticProgram) -> tuple[QuadraticProgram, _Restore]:
+    doubled = not (isinstance(program.l1, int | float | np.generic) and program.l1 == 0)
+    if doubled:
+        program = split_l1(program)
+    slack = program.group_count == 0
+    return (_with_slack(program) if slack else program), _Restore(doubled, slack)
+
+
+def _with_slack(program: QuadraticProgram) -> QuadraticProgram:
+    """Close a program without equality constraint by a free variable that costs nothing.
+
+    Σα + slack = 0 holds for any α; a pair with the slack is a step of a single variable.
+    """
+    dense = program.hessian.dense()
+    matrix, zero = jnp.asarray(dense.matrix), jnp.zeros(1, dense.matrix.dtype)
+
+    def extend(values: Any, last: float) -> Any:
+        return jnp.concatenate([jnp.asarray(values), zero + last])
+
+    hessian = Dense(jnp.pad(matrix, (0, 1)), jnp.pad(dense.ridge_vector(), (0, 1)))
+    return QuadraticProgram(
+        hessian,
+        linear=extend(program.linear, 0.0),
+        lower=extend(program.lower, -jnp.inf),
+        upper=extend(program.upper, jnp.inf),
+        groups=np.zeros(program.size + 1, np.int32),
+        totals=zero,
+    )
+
+
+def _feasible(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
+    """Return the start clipped to its box; raise if it was not feasible in the first place."""
+    if alpha.shape != (program.size,) or not np.isfinite(alpha).all():
+        raise ValueError(f"start must hold {program.size} finite numbers, not {alpha.shape}")
+    lower, upper = np.asarray(program.lower), np.asarray(program.upper)
+    slack = 1e-6 * max(1.0, float(np.max(np.abs(alpha), initial=0.0)))
+    if (alpha < lower - slack).any() or (alpha > upper + slack).any():
+        raise ValueError("start is not feasible: it is outside its bounds")
+    for g, total in enumerate(np.asarray(program.totals)):
+        sum_of_group = alpha[np.asarray(program.groups) == g].sum()
+        if abs(sum_of_group - total) > slack * program.size:
+            raise ValueError(
+                f"start is not feasible: group {g} sums to {sum_of_group}, not {total}"
+            )
+    return np.clip(alpha, lower, upper)
+
+
+# -- few sizes -------------------------------------------------------------------------------------
+
+
+def bucket(n: int) -> int:
+    """Return the size to which n is padded: powers of two with steps between them."""
+    if n <= 16:
+        return 16
+    power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
+    quarters = (2, 4) if n <= 256 else (1, 2, 3, 4)
+    return next(power + power * q // 4 for q in quarters if n <= power + power * q // 4)
+
+
+def _innermost(hessian: Any) -> Any:
+    return _innermost(hessian.hessian) if isinstance(hessian, Repeated) else hessian
+
+
+def _pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, np.ndarray]:
+    """Return the program padded to a bucket with Q in memory, and the places of its variables."""
+    inner = _innermost(program.hessian)
+    examples, copies = inner.size, program.size // inner.size
+    padded = bucket(examples)
+    size = copies * padded
+    if size * size * dtype.itemsize > LARGEST_MATRIX:
+        raise ValueError(
+            f"the matrix of {size} variables needs {size * size * dtype.itemsize / 2**30:.1f} GiB, "
+            f"the limit is {LARGEST_MATRIX / 2**30:.0f}; use fewer examples or dtype='float32'"
+        )
+    if isinstance(inner, FromKernel):
+        X = np.asarray(inner.X)
+        # Copies of the first point are valid for every kernel; their rows are never used.
+        X = np.concatenate([X, np.broadcast_to(X[:1], (padded - examples, X.shape[1]))])
+        kernel = jax.tree.map(partial(_cast, dtype=dtype), inner.kernel)
+        matrix = gram(kernel, _cast(X, dtype))
+    else:
+        matrix = _cast(inner.matrix, dtype)
+        matrix = jnp.pad(matrix, (0, padded - examples))
+    if not bool(jnp.isfinite(matrix[:examples, :examples]).all()):
+        raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
+
+    places = (np.arange(copies)[:, None] * padded + np.arange(examples)[None, :]).reshape(-1)
+
+    def spread(values: Any, kind: Any = dtype) -> np.ndarray:
+        full = np.zeros(size, kind)
+        full[places] = np.asarray(values)
+        return full
+
+    hessian = Dense(matrix, spread(program.hessian.ridge_vector()) if copies == 1 else 0.0)
+    for _ in range(copies.bit_length() - 1):
+        hessian = Repeated(hessian)
+    return (
+        QuadraticProgram(
+            hessian,
+            spread(program.linear),
+            spread(program.lower),
+            spread(program.upper),
+            spread(program.groups, np.int32),
+            _cast(program.totals, dtype),
+        ),
+        places,
+    )
+
+
+def _cast(leaf: Any, dtype: np.dtype) -> jax.Array:
+    """Return the leaf as a JAX array; floating-point numbers in `dtype`."""
+    array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
+    floating = np.issubdtype(array.dtype, np.floating)
+    return jnp.asarray(array, dtype if floating else None)

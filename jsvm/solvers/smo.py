@@ -1,0 +1,347 @@
+"""One tile: sequential minimal optimisation with block steps, as one compiled program.
+
+Algorithm 4.2 of 004, in two nested loops:
+
+    repeat
+        a run of pair steps (select a pair, move it, update G)
+        a block step on the free variables, if asked for
+    until the violation passes `tol`, and still does so with a fresh gradient
+
+When the violation passes `tol`, a last block step on the final active set takes the answer to
+rounding level. With ``block=False`` these are the papers' algorithms, step by step.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Float, Int
+
+from jsvm._typing import Array, Scalar
+from jsvm.problems import QuadraticProgram
+from jsvm.problems.certificate import gap
+from jsvm.solvers.newton import block_step
+from jsvm.solvers.selection import SELECTIONS, Memory, Selection, State, second_order
+from jsvm.solvers.status import Status
+from jsvm.solvers.steps import STEPS, Step
+from jsvm.solvers.stopping import MEASURES, Measure
+
+DEFAULT_MAX_STEPS = 100_000_000
+FEWEST_SLOTS = 64
+SLOT_FACTOR = 2
+MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
+
+
+@dataclass(frozen=True)
+class SMO:
+    """Configuration of the SMO solver.
+
+    Parameters
+    ----------
+    selection : str or function
+        'most_violating', 'second_order', 'maximum_gain', 'hybrid_maximum_gain', 'greedy', or any
+        ``select(state, program) -> (i, j)``.
+    step : {'plain', 'planning_ahead', 'overshoot'}
+        How far to move a pair. Planning ahead is defined with second-order selection.
+    recent : int
+        Number of recent working sets that planning ahead tries.
+    block : bool
+        Mix in block steps; False gives the papers' algorithms.
+    stopping : {'gap', 'joachims'}
+        The violation that is compared with `tol`.
+    tol : float
+        Tolerance.
+    max_steps : int or None
+        Budget of pair steps; None is a large, finite one.
+    time_limit : float or None
+        Seconds.
+    run : int
+        Pair steps between two block steps.
+    slots : int
+        Largest number of free variables for which block steps are taken before the last one;
+        inside ``jit`` and ``vmap`` also the number of variables that a block step holds.
+
+    Examples
+    --------
+    >>> SMO(step="planning_ahead", block=False).recent
+    1
+    """
+
+    selection: str | Selection = "second_order"
+    step: str = "plain"
+    recent: int = 1
+    block: bool = True
+    stopping: str = "gap"
+    tol: float = 1e-3
+    max_steps: int | None = None
+    time_limit: float | None = None
+    run: int = 200
+    slots: int = 512
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("selection", self.selection, SELECTIONS),
+            ("step", self.step, STEPS),
+            ("stopping", self.stopping, MEASURES),
+        ):
+            if not callable(value) and value not in known:
+                raise ValueError(f"{name}={value!r} is unknown; use one of {sorted(known)}")
+        if self.step == "planning_ahead" and self.selection not in ("second_order", second_order):
+            raise ValueError(
+                "step='planning_ahead' is defined with selection='second_order' "
+                f"(004, Algorithm 7.2), not with {self.selection!r}"
+            )
+        for name, value, least in (
+            ("recent", self.recent, 1),
+            ("run", self.run, 1),
+            ("slots", self.slots, 2),
+            ("max_steps", self.max_steps, 0),
+        ):
+            if value is not None and value < least:
+                raise ValueError(f"{name}={value!r} must be at least {least}")
+        if not self.tol > 0:
+            raise ValueError(f"tol={self.tol!r} must be positive")
+
+    @property
+    def step_budget(self) -> int:
+        """The largest number of pair steps."""
+        return DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+
+    def recipe(self, slots: int, elastic: bool) -> "Recipe":
+        """Return the part of the configuration that is compiled in."""
+        select = self.selection if callable(self.selection) else SELECTIONS[self.selection]
+        return Recipe(
+            select=select,
+            step=STEPS[self.step],
+            measure=MEASURES[self.stopping],
+            planning=self.recent if self.step == "planning_ahead" else 0,
+            run=self.run,
+            slots=slots if self.block else 0,
+            largest=self.slots,
+            elastic=elastic,
+        )
+
+
+class Recipe(NamedTuple):
+    """What is compiled in: the strategies, and the number of slots of a block step.
+
+    An elastic recipe stops and asks for another number of slots when they do not fit the number of
+    free variables; one that is not takes the first free variables that it has slots for.
+    """
+
+    select: Selection
+    step: Step
+    measure: Measure
+    planning: int
+    run: int
+    slots: int  # 0: no block steps
+    largest: int
+    elastic: bool
+
+
+class Progress(NamedTuple):
+    """The point and everything needed to go on from it."""
+
+    state: State
+    violation: Array
+    steps: Array
+    newton_steps: Array
+    attempts: Array
+    stalled: Array
+    free: Array  # number of free variables that asks for another number of slots, else 0
+    status: Array
+
+
+def begin(program: QuadraticProgram, alpha: Float[Array, " n"], recipe: Recipe) -> Progress:
+    """Return the progress at a feasible start."""
+    memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields)) if recipe.planning else None
+    state = State(
+        alpha=alpha,
+        gradient=program.gradient(alpha),
+        recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
+        memory=memory,
+    )
+    return Progress(
+        state=state,
+        violation=jnp.asarray(jnp.inf, alpha.dtype),
+        steps=jnp.int32(0),
+        newton_steps=jnp.int32(0),
+        attempts=jnp.int32(0),
+        stalled=jnp.zeros((), bool),
+        free=jnp.int32(0),
+        status=jnp.int32(Status.RUNNING),
+    )
+
+
+@partial(jax.jit, static_argnames="recipe")
+def advance(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Int[Array, ""] | int,
+    budget: Int[Array, ""] | int,
+    recipe: Recipe,
+) -> Progress:
+    """Go on until the end, `limit` pair steps in all, or another number of slots is needed.
+
+    `budget` is the final limit of pair steps.
+    """
+
+    def one_turn(progress: Progress) -> Progress:
+        return _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
+
+    def unfinished(progress: Progress) -> Array:
+        running = (progress.status == Status.RUNNING) & (progress.steps < limit)
+        return running & (progress.free == 0)
+
+    return lax.while_loop(unfinished, one_turn, progress._replace(free=jnp.int32(0)))
+
+
+def _turn(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Any,
+    budget: Any,
+    recipe: Recipe,
+) -> Progress:
+    """A run of pair steps, a block step, and the verdict."""
+    before = progress
+    if recipe.slots:
+        # The first run finds out which variables are at bounds; a block step before that is lost.
+        length = jnp.where(before.steps == 0, max(recipe.run, program.size // 2), recipe.run)
+        limit = jnp.minimum(limit, before.steps + length)
+    progress = _run(program, before, tol, limit, recipe)
+    passed = progress.violation <= tol
+    if recipe.slots:
+        progress = _block(program, progress, passed, recipe)
+    finishing = (passed | progress.stalled) & (progress.free == 0)
+    progress = lax.cond(finishing, partial(_refresh, program), lambda p: p, progress)
+
+    state = progress.state
+    violation = recipe.measure(program, state.alpha, state.gradient)
+    idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
+    attempts = progress.attempts + finishing
+    status = progress.status
+    for condition, verdict in (  # later ones win
+        (progress.steps >= budget, Status.MAX_STEPS),
+        (finishing & (idle | (attempts > MAX_ATTEMPTS)), Status.STALLED),
+        (finishing & (violation <= tol), Status.CONVERGED),
+        (_is_unbounded(program, state), Status.UNBOUNDED),
+    ):
+        status = jnp.where(condition, jnp.int32(verdict), status)
+    status = jnp.where(progress.status == Status.RUNNING, status, progress.status)
+    return progress._replace(violation=violation, attempts=attempts, status=status)
+
+
+def _run(
+    program: QuadraticProgram, progress: Progress, tol: Scalar, limit: Any, recipe: Recipe
+) -> Progress:
+    """Take pair steps until the violation passes, nothing moves any more, or `limit`."""
+    places = lax.iota(jnp.int32, program.size)
+
+    def pair_step(carry: Progress) -> Progress:
+        state = carry.state
+        alpha, G = state.alpha, state.gradient
+        violation = recipe.measure(program, alpha, G)
+        i, j, mu, memory = recipe.step(state, program, recipe.select)
+        endless = jnp.isinf(mu)
+        # The violation is that of the point before the step: when it passes, the step is void.
+        mu = jnp.where((violation > tol) & ~endless, mu, 0.0)
+        new_i = jnp.where(mu == program.upper[i] - alpha[i], program.upper[i], alpha[i] + mu)
+        new_j = jnp.where(mu == alpha[j] - program.lower[j], program.lower[j], alpha[j] - mu)
+        moved = (new_i != alpha[i]) | (new_j != alpha[j])
+        rows = program.hessian.row(i) - program.hessian.row(j)
+        new_state = State(
+            alpha=jnp.where(places == i, new_i, jnp.where(places == j, new_j, alpha)),
+            gradient=G - mu * rows,
+            recent=jnp.concatenate([jnp.stack([i, j])[None, :], state.recent[:-1]]),
+            memory=memory,
+        )
+        return carry._replace(
+            state=new_state,
+            violation=violation,
+            steps=carry.steps + moved,
+            stalled=~moved,
+            status=jnp.where(endless, jnp.int32(Status.UNBOUNDED), carry.status),
+        )
+
+    def going(carry: Progress) -> Array:
+        return (carry.steps < limit) & ~carry.stalled & (carry.status == Status.RUNNING)
+
+    start = progress._replace(stalled=jnp.zeros((), bool))
+    end = lax.while_loop(going, pair_step, start)
+    return end._replace(violation=recipe.measure(program, end.state.alpha, end.state.gradient))
+
+
+def _block(
+    program: QuadraticProgram, progress: Progress, passed: Array, recipe: Recipe
+) -> Progress:
+    """Take a block step, or ask for another number of slots, or do nothing."""
+    state = progress.state
+    free = jnp.sum((state.alpha > program.lower) & (state.alpha < program.upper))
+    last = passed & (progress.attempts < MAX_ATTEMPTS // 2)
+    wanted = (last | (~passed & (free <= recipe.largest))) & (free > 1)
+    if recipe.elastic:
+        misfit = wanted & ~fits(recipe.slots, free)
+        progress = progress._replace(free=jnp.where(misfit, free, 0).astype(jnp.int32))
+        wanted = wanted & ~misfit
+
+    def step(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
+        return block_step(program, alpha, gradient, recipe.slots)
+
+    def skip(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
+        return alpha, gradient, jnp.int32(0)
+
+    alpha, gradient, rounds = lax.cond(wanted, step, skip, state.alpha, state.gradient)
+    memory = state.memory
+    if memory is not None:  # the last working sets say nothing about the new point
+        memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields))
+    return progress._replace(
+        state=state._replace(alpha=alpha, gradient=gradient, memory=memory),
+        newton_steps=progress.newton_steps + rounds,
+    )
+
+
+def slots_for(free: int, n: int) -> int:
+    """Return the number of slots for so many free variables out of n."""
+    slots = FEWEST_SLOTS
+    while slots < free:
+        slots *= SLOT_FACTOR
+    return min(slots, n)
+
+
+def fits(slots: int, free: Any) -> Any:
+    """Tell whether the free variables find a slot, and most slots a free variable."""
+    roomy = slots > FEWEST_SLOTS * SLOT_FACTOR
+    return (free <= slots) & ((free * SLOT_FACTOR * 2 > slots) | (not roomy))
+
+
+def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
+    """Restore the sums of the groups to rounding level and compute G from scratch."""
+    alpha = progress.state.alpha
+    free = (alpha > program.lower) & (alpha < program.upper)
+    for group in range(program.group_count):
+        inside = jnp.broadcast_to(program.members(group), alpha.shape)
+        missing = program.totals[group] - jnp.sum(jnp.where(inside, alpha, 0.0))
+        share = missing / jnp.maximum(jnp.sum(free & inside), 1)
+        alpha = jnp.where(free & inside, alpha + share, alpha)
+    alpha = jnp.clip(alpha, program.lower, program.upper)
+    state = progress.state._replace(alpha=alpha, gradient=program.gradient(alpha))
+    return progress._replace(state=state)
+
+
+def _is_unbounded(program: QuadraticProgram, state: State) -> Array:
+    """Tell whether the objective has fallen below all that the precision can tell from −∞.
+
+    −f has the unit l²/Q. With an infinite box, −f beyond that unit over eps says that the margin
+    is below the rounding error of the data.
+    """
+    open_box = jnp.any(jnp.isinf(program.upper) | jnp.isinf(program.lower))
+    unit = jnp.max(jnp.abs(program.linear)) ** 2
+    fallen = -program.objective(state.alpha, state.gradient) * jnp.finfo(state.alpha.dtype).eps
+    scale = jnp.max(jnp.abs(program.hessian.diagonal()))
+    return open_box & (fallen * scale > unit) & (gap(program, state.alpha, state.gradient) > 0)
