@@ -160,7 +160,7 @@ class Normalized(Kernel):
     --------
     >>> from jsvm import kernels
     >>> k = kernels.Normalized(kernels.Linear())
-    >>> float(k(np.full((1, 2), 3.0))[0, 0])
+    >>> round(float(k(np.full((1, 2), 3.0))[0, 0]), 6)
     1.0
     """
 

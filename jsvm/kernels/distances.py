@@ -37,10 +37,11 @@ def safe_root(squares: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def absolute_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
     """Return Σ_d |x_d − z_d| for all pairs of rows, one coordinate at a time."""
-
-    def add(total: Float[Array, "n m"], column: tuple) -> tuple[Float[Array, "n m"], None]:
-        x, z = column
-        return total + jnp.abs(x[:, None] - z[None, :]), None
-
     start = jnp.zeros((X.shape[0], Z.shape[0]), jnp.result_type(X, Z))
-    return lax.scan(add, start, (X.T, Z.T))[0]
+    return lax.scan(_add_coordinate, start, (X.T, Z.T))[0]
+
+
+# At the top of the module: scan compiles anew for every new function object.
+def _add_coordinate(total: Float[Array, "n m"], columns: tuple) -> tuple[Float[Array, "n m"], None]:
+    x, z = columns
+    return total + jnp.abs(x[:, None] - z[None, :]), None

@@ -15,12 +15,12 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
 
 def resolve(
-    kernel: str | Kernel | Callable[..., Any],
+    kernel: Any,
     X: np.ndarray,
     *,
-    gamma: str | float = "scale",
-    degree: int = 3,
-    coef0: float = 0.0,
+    gamma: Any = "scale",
+    degree: Any = 3,
+    coef0: Any = 0.0,
 ) -> Kernel:
     """Return the kernel that `kernel` means for the data `X`.
 
@@ -50,7 +50,7 @@ def resolve(
     raise ValueError(f"kernel={kernel!r} is none of {NAMES}, a Kernel or a callable")
 
 
-def _named(name: str, gamma: float, degree: int, coef0: float) -> Kernel:
+def _named(name: str, gamma: float, degree: Any, coef0: Any) -> Kernel:
     if name == "linear":
         return Linear()
     if name == "poly":

@@ -349,11 +349,10 @@ def _pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, 
         X = np.concatenate([X, np.broadcast_to(X[:1], (padded - examples, X.shape[1]))])
         kernel = jax.tree.map(partial(_cast, dtype=dtype), inner.kernel)
         matrix = gram(kernel, _cast(X, dtype))
+        _check_finite(matrix)
     else:
-        matrix = _cast(inner.matrix, dtype)
-        matrix = jnp.pad(matrix, (0, padded - examples))
-    if not bool(jnp.isfinite(matrix[:examples, :examples]).all()):
-        raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
+        _check_finite(inner.matrix)
+        matrix = jnp.pad(_cast(inner.matrix, dtype), (0, padded - examples))
 
     places = (np.arange(copies)[:, None] * padded + np.arange(examples)[None, :]).reshape(-1)
 
@@ -376,6 +375,12 @@ def _pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, 
         ),
         places,
     )
+
+
+def _check_finite(matrix: Any) -> None:
+    xp = jnp if isinstance(matrix, jax.Array) else np
+    if not bool(xp.isfinite(matrix).all()):
+        raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
 
 
 def _cast(leaf: Any, dtype: np.dtype) -> jax.Array:

@@ -1,0 +1,42 @@
+"""Strict tests: shapes and types checked at run time, no NaN, no silent broadcasting.
+
+The import hook has to run before jsvm is imported, hence the order here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+with install_import_hook("jsvm", "beartype.beartype"):
+    import jsvm
+    import jsvm.estimators  # noqa: F401
+    import jsvm.plots  # noqa: F401
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_debug_nans", True)
+
+# The workers share compiled programs, with each other and with the next run.
+CACHE = Path(__file__).parent.parent / ".pytest_cache" / "compiled"
+jax.config.update("jax_compilation_cache_dir", str(CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+settings.register_profile("default", deadline=None, derandomize=True, database=None)
+settings.load_profile("default")
+
+
+@pytest.fixture
+def x64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator whose seed depends on the name of the test only."""
+    seed = sum(ord(c) * (k + 1) for k, c in enumerate(request.node.name))
+    return np.random.default_rng(seed)

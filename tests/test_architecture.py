@@ -1,0 +1,150 @@
+"""The shape of the house: imports point one way, importing is light and changes nothing."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+import jsvm
+
+PACKAGE = Path(jsvm.__file__).parent
+
+# A module may import from its own layer and from layers before it.
+LAYERS = (
+    ("_typing", "precision"),
+    ("optim", "data"),
+    ("kernels",),
+    ("problems",),
+    ("solvers",),
+    ("implicit", "machine"),
+    ("objectives",),
+    ("search",),
+    ("estimators",),
+    ("io", "plots"),
+    ("demo",),
+    ("__main__",),
+    ("__init__",),
+)
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages([str(PACKAGE)], prefix="jsvm.")
+    return sorted(module.name for module in found)
+
+
+def imported_parts(path: Path) -> list[tuple[str, int]]:
+    """Names of the parts of jsvm that a file imports, with their lines."""
+    parts = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "jsvm":
+                parts += [(alias.name, node.lineno) for alias in node.names]
+            elif node.module.startswith("jsvm."):
+                parts.append((node.module.split(".")[1], node.lineno))
+        elif isinstance(node, ast.Import):
+            parts += [
+                (alias.name.split(".")[1], node.lineno)
+                for alias in node.names
+                if alias.name.startswith("jsvm.")
+            ]
+    return parts
+
+
+def part_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def steps_back(path: Path, part: str) -> list[str]:
+    return [
+        f"{path.name}:{line}: {part} imports {other}"
+        for other, line in imported_parts(path)
+        if LEVEL[other] > LEVEL[part]
+    ]
+
+
+def test_imports_point_one_way():
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert len(files) > 20
+    wrong = [line for path in files for line in steps_back(path, part_of(path))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_import_test_can_fail(tmp_path: Path):
+    path = tmp_path / "base.py"
+    path.write_text("from jsvm.solvers import solve\nfrom jsvm import problems\nimport jsvm.data\n")
+    assert len(steps_back(path, "kernels")) == 2
+
+
+def test_only_estimators_and_demo_import_scikit_learn():
+    importing = {
+        part_of(path)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"))
+        or (isinstance(node, ast.Import) and any("sklearn" in alias.name for alias in node.names))
+    }
+    assert importing == {"estimators", "demo"}
+
+
+def test_modules_are_short():
+    too_long = {
+        path.name: lines
+        for path in PACKAGE.rglob("*.py")
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert not too_long
+
+
+def test_importing_sets_no_flag_and_stays_light():
+    program = (
+        "import jax, sys\n"
+        "before = dict(jax.config.values)\n"
+        "import jsvm\n"
+        "assert dict(jax.config.values) == before, 'a JAX flag changed'\n"
+        "heavy = {'sklearn', 'matplotlib', 'scipy.optimize'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "import jsvm.estimators\n"
+        "assert dict(jax.config.values) == before, 'a JAX flag changed'\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_public_names_are_there():
+    for name in jsvm.__all__:
+        assert getattr(jsvm, name) is not None
+    assert set(jsvm.__all__) <= set(dir(jsvm))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = jsvm.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_examples_run(name: str):
+    module = importlib.import_module(name)
+    with jax.enable_x64(True):
+        result = doctest.testmod(module)
+    assert result.failed == 0
+
+
+def test_every_public_object_has_an_example():
+    missing = [
+        f"{part.__name__}.{name}"
+        for part in (jsvm.kernels, jsvm.problems, jsvm.data)
+        for name in part.__all__
+        if name not in WITHOUT_EXAMPLE
+        and ">>>" not in (getattr(part, name).__doc__ or "")
+    ]
+    assert not missing
+
+
+# Protocols, results and helpers that the examples of others show at work.
+WITHOUT_EXAMPLE = {
+    "Kernel", "pairwise", "Certificate", "Hessian", "Repeated", "Tile", "certify", "split_l1",
+    "validate",
+}  # fmt: skip
