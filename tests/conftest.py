@@ -14,8 +14,8 @@ from jaxtyping import install_import_hook
 
 with install_import_hook("jsvm", "beartype.beartype"):
     import jsvm
-    import jsvm.estimators  # noqa: F401
-    import jsvm.plots  # noqa: F401
+    import jsvm.estimators
+    import jsvm.plots
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_nans", True)

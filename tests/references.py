@@ -53,9 +53,24 @@ def solve_qp(Q, linear, lower, upper, groups, totals, l1=0.0):
 
 
 class Trace(NamedTuple):
+    """Where a twin arrived, by which pairs, and how many of them rounding had no say in.
+
+    After a free step G_i = G_j up to rounding. When the two are then the largest, the choice of the
+    next pair is a toss; from there on two right implementations part.
+    """
+
     alpha: np.ndarray
     pairs: list[tuple[int, int]]
     stuck: bool
+    certain: int
+
+
+def is_toss(G, alpha, L, U):
+    """Whether the largest G that can go up, or the smallest that can go down, is a near tie."""
+    ups, downs = np.sort(G[alpha < U]), np.sort(G[alpha > L])
+    ties = [ups[-1] - ups[-2] if len(ups) > 1 else 1.0]
+    ties.append(downs[1] - downs[0] if len(downs) > 1 else 1.0)
+    return min(ties) < 1e-12
 
 
 def gap(G, alpha, L, U):
@@ -108,8 +123,7 @@ def select(name, K, G, alpha, L, U, previous):
         return best_pair(pairs, lambda i, j: true_gain(K, *state, i, j))
     if name == "hybrid_maximum_gain" and previous is not None:
         inside = [
-            L[k] + 1e-8 * (U[k] - L[k]) <= alpha[k] <= U[k] - 1e-8 * (U[k] - L[k])
-            for k in previous
+            L[k] + 1e-8 * (U[k] - L[k]) <= alpha[k] <= U[k] - 1e-8 * (U[k] - L[k]) for k in previous
         ]
         name = "maximum_gain" if any(inside) else "second_order"
     if name == "maximum_gain" and previous is not None:
@@ -123,17 +137,20 @@ def select(name, K, G, alpha, L, U, previous):
 
 def smo(K, y, L, U, *, selection="second_order", factor=1.0, tol=1e-3, max_steps=100_000):
     """Algorithm 4.2 of 004."""
-    alpha, G, pairs = np.zeros(len(y)), y.astype(float).copy(), []
+    alpha, G, pairs, certain = np.zeros(len(y)), y.astype(float).copy(), [], None
     while gap(G, alpha, L, U) > tol and len(pairs) < max_steps:
+        if pairs and certain is None and is_toss(G, alpha, L, U):
+            certain = len(pairs)
         pair = select(selection, K, G, alpha, L, U, pairs[-1] if pairs else None)
         if pair is None:
-            return Trace(alpha, pairs, stuck=True)
+            break
         i, j = pair
         slope, curvature, room = pair_values(K, G, alpha, L, U, i, j)
         mu = min(factor * slope / curvature, room)
         move(K, G, alpha, L, U, i, j, mu)
         pairs.append(pair)
-    return Trace(alpha, pairs, stuck=False)
+    stuck = gap(G, alpha, L, U) > tol and len(pairs) < max_steps
+    return Trace(alpha, pairs, stuck, len(pairs) if certain is None else certain)
 
 
 def move(K, G, alpha, L, U, i, j, mu):
@@ -149,14 +166,16 @@ def planning_ahead_smo(K, y, L, U, *, recent=1, eta=0.9, tol=1e-3, max_steps=100
     alpha, G = np.zeros(len(y)), y.astype(float).copy()
     pairs: list[tuple[int, int]] = []
     was_planned = was_free = False
-    ratio = 1.0
+    ratio, certain = 1.0, None
     while gap(G, alpha, L, U) > tol and len(pairs) < max_steps:
+        if pairs and certain is None and is_toss(G, alpha, L, U):
+            certain = len(pairs)
         state = (G, alpha, L, U)
         steepest = max((i for i in range(len(y)) if alpha[i] < U[i]), key=lambda i: G[i])
         trusted = not was_planned or 1 - eta <= ratio <= 1 + eta
         gain = newton_gain if trusted else true_gain
         candidates = [(steepest, j) for j in range(len(y)) if violating(*state, steepest, j)]
-        i, j = best_pair(candidates, lambda a, b: gain(K, *state, a, b))
+        i, j = best_pair(candidates, lambda a, b, gain=gain, state=state: gain(K, *state, a, b))
         if was_planned:
             best = gain(K, *state, i, j)
             for a, b in pairs[-2 : -2 - recent : -1]:
@@ -185,9 +204,11 @@ def planning_ahead_smo(K, y, L, U, *, recent=1, eta=0.9, tol=1e-3, max_steps=100
                 fits = fits and then < min(U[a] - after[a], after[b] - L[b])
                 value = slope * step + w2 * then
                 value -= 0.5 * (curvature * step**2 + 2 * q12 * step * then + q22 * then**2)
+                if fits and certain is None and abs(value - double_gain) < 1e-12 * abs(value):
+                    certain = len(pairs)  # two sets that span the same plane promise the same
                 if fits and value > double_gain:
                     mu, planned, double_gain = step, True, value
         was_planned, was_free, ratio = planned, not planned and mu == newton, mu / newton
         move(K, G, alpha, L, U, i, j, mu)
         pairs.append((i, j))
-    return Trace(alpha, pairs, stuck=False)
+    return Trace(alpha, pairs, False, len(pairs) if certain is None else certain)

@@ -137,8 +137,7 @@ def test_every_public_object_has_an_example():
         f"{part.__name__}.{name}"
         for part in (jsvm.kernels, jsvm.problems, jsvm.data)
         for name in part.__all__
-        if name not in WITHOUT_EXAMPLE
-        and ">>>" not in (getattr(part, name).__doc__ or "")
+        if name not in WITHOUT_EXAMPLE and ">>>" not in (getattr(part, name).__doc__ or "")
     ]
     assert not missing
 

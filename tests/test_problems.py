@@ -260,10 +260,12 @@ def test_feasible_point_fills_every_group(rng):
         groups = rng.integers(0, 2, 9)
         lower, upper = -rng.uniform(0, 1, 9), rng.uniform(0, 1, 9)
         share = rng.uniform(0, 1, 2)
-        totals = np.array([
-            (1 - s) * lower[groups == g].sum() + s * upper[groups == g].sum()
-            for g, s in enumerate(share)
-        ])
+        totals = np.array(
+            [
+                (1 - s) * lower[groups == g].sum() + s * upper[groups == g].sum()
+                for g, s in enumerate(share)
+            ]
+        )
         program = problems.QuadraticProgram(
             problems.Dense(np.eye(9)), np.zeros(9), lower, upper, groups, totals
         )
@@ -298,7 +300,7 @@ def test_errors_name_the_argument(build, message, rng):
 def test_an_infeasible_nu_says_what_is_possible(rng):
     X, _ = two_classes(rng)
     y = np.where(np.arange(14) < 3, 1.0, -1.0)
-    with pytest.raises(ValueError, match="at most 0.428"):
+    with pytest.raises(ValueError, match=r"at most 0\.428"):
         problems.nu_svc(rbf(X), y, 0.5)
     limit = problems.nu_svc(rbf(X), y, 6 / 14)
     against_generic_solver(limit, solve(limit, SOLVER))

@@ -83,7 +83,8 @@ class Dense:
 
     def ridge_vector(self) -> Float[Array, " n"]:
         """Return the ridge, one entry a variable."""
-        return jnp.broadcast_to(jnp.asarray(self.ridge, self.matrix.dtype), (self.size,))
+        ridge = jnp.asarray(self.ridge, jnp.result_type(self.matrix))
+        return jnp.broadcast_to(ridge, (self.size,))
 
     def dense(self) -> "Dense":
         """Return itself."""

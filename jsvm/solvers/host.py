@@ -24,6 +24,7 @@ from jsvm.solvers.status import Solution, Status
 
 LARGEST_MATRIX = 4 * 2**30  # bytes
 WORK_PER_TURN = 3e8  # pair steps times variables: about a second
+SHORTEST_TURN = 1000  # pair steps
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
 
 
@@ -142,7 +143,8 @@ def _drive(
 ) -> tuple[Progress, tuple[dict[str, Any], ...]]:
     """Advance in turns until every status is final; returns what was reached, whatever happens."""
     begun = time.perf_counter()
-    turn, budget = max(1000, int(WORK_PER_TURN / n)), np.int32(solver.step_budget)
+    turn = max(SHORTEST_TURN, int(WORK_PER_TURN / n))
+    budget = np.int32(solver.step_budget)
     batched = progress.status.ndim == 1
     step = _advance_batch if batched else advance
     history: list[dict[str, Any]] = []

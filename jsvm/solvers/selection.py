@@ -22,6 +22,7 @@ from jaxtyping import Float, Int
 
 from jsvm._typing import Array
 from jsvm.problems import QuadraticProgram, Tile
+from jsvm.problems.certificate import extremes
 
 Index = Int[Array, ""]
 
@@ -109,7 +110,9 @@ def hybrid_maximum_gain(
     """Hybrid maximum gain (004, Algorithm 6.1).
 
     Maximum gain unless both variables of the last pair are within η times the width of their box
-    of a bound (or, where the box is infinite, within η); then second order.
+    of a bound (or, where the box is infinite, within η); then second order. The paper has one
+    equality constraint. With several, all related pairs are in one group, so the rule also falls
+    back when the gap of that group is less than half of the largest.
     """
     pair = jnp.maximum(state.recent[0], 0)
     alpha, low, high = state.alpha[pair], program.lower[pair], program.upper[pair]
@@ -117,6 +120,10 @@ def hybrid_maximum_gain(
     margin = eta * jnp.where(jnp.isfinite(width), width, 1.0)
     interior = (alpha >= low + margin) & (alpha <= high - margin)
     fall_back = (state.recent[0, 0] < 0) | ~jnp.any(interior)
+    if program.group_count > 1:
+        up, down = extremes(program, state.alpha, state.gradient)
+        gaps = up - down
+        fall_back = fall_back | (gaps[program.groups[pair[0]]] < 0.5 * jnp.max(gaps))
     return lax.cond(fall_back, second_order, _related_maximum_gain, state, program)
 
 

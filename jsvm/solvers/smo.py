@@ -187,17 +187,18 @@ def advance(
 ) -> Progress:
     """Go on until the end, `limit` pair steps in all, or another number of slots is needed.
 
-    `budget` is the final limit of pair steps.
+    `budget` is the final limit of pair steps. There is at least one turn, so that every call ends
+    with a verdict or brings the end nearer, even when the limit is reached already.
     """
 
-    def one_turn(progress: Progress) -> Progress:
-        return _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
+    def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
+        progress = carry[0]
+        turned = _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
+        go_on = (turned.status == Status.RUNNING) & (turned.steps < limit) & (turned.free == 0)
+        return turned, go_on
 
-    def unfinished(progress: Progress) -> Array:
-        running = (progress.status == Status.RUNNING) & (progress.steps < limit)
-        return running & (progress.free == 0)
-
-    return lax.while_loop(unfinished, one_turn, progress._replace(free=jnp.int32(0)))
+    begun = progress.status == Status.RUNNING, progress._replace(free=jnp.int32(0))
+    return lax.while_loop(lambda carry: carry[1], one_turn, begun[::-1])[0]
 
 
 def _turn(
@@ -227,7 +228,7 @@ def _turn(
     attempts = progress.attempts + finishing
     status = progress.status
     for condition, verdict in (  # later ones win
-        (progress.steps >= budget, Status.MAX_STEPS),
+        ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
         (finishing & (idle | (attempts > MAX_ATTEMPTS)), Status.STALLED),
         (finishing & (violation <= tol), Status.CONVERGED),
         (_is_unbounded(program, state), Status.UNBOUNDED),
@@ -253,7 +254,11 @@ def _run(
         mu = jnp.where((violation > tol) & ~endless, mu, 0.0)
         new_i = jnp.where(mu == program.upper[i] - alpha[i], program.upper[i], alpha[i] + mu)
         new_j = jnp.where(mu == alpha[j] - program.lower[j], program.lower[j], alpha[j] - mu)
-        moved = (new_i != alpha[i]) | (new_j != alpha[j])
+        # A slope within the rounding error of G is no violation: rules that look at few pairs only
+        # would turn in circles there.
+        scale = jnp.abs(G[i]) + jnp.abs(G[j]) + jnp.abs(program.linear[i] - program.linear[j])
+        violating = G[i] - G[j] > 4 * jnp.finfo(G.dtype).eps * scale
+        moved = ((new_i != alpha[i]) | (new_j != alpha[j])) & violating
         rows = program.hessian.row(i) - program.hessian.row(j)
         new_state = State(
             alpha=jnp.where(places == i, new_i, jnp.where(places == j, new_j, alpha)),
