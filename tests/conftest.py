@@ -3,6 +3,7 @@
 The import hook has to run before jsvm is imported, hence the order here.
 """
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,8 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 with install_import_hook("jsvm", "beartype.beartype"):
-    import jsvm
-    import jsvm.estimators
-    import jsvm.plots
+    for name in ("jsvm", "jsvm.estimators", "jsvm.plots", "jsvm.demo"):
+        importlib.import_module(name)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_nans", True)

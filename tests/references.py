@@ -3,11 +3,13 @@
 Nothing here uses jsvm. The twins follow the printed algorithms line by line, with plain loops.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import clarabel
+import clarabel as clarabel_module
 import numpy as np
 from scipy import sparse
+
+clarabel: Any = clarabel_module  # a compiled module without type stubs
 
 
 def solve_qp(Q, linear, lower, upper, groups, totals, l1=0.0):
@@ -175,7 +177,9 @@ def planning_ahead_smo(K, y, L, U, *, recent=1, eta=0.9, tol=1e-3, max_steps=100
         trusted = not was_planned or 1 - eta <= ratio <= 1 + eta
         gain = newton_gain if trusted else true_gain
         candidates = [(steepest, j) for j in range(len(y)) if violating(*state, steepest, j)]
-        i, j = best_pair(candidates, lambda a, b, gain=gain, state=state: gain(K, *state, a, b))
+        chosen = best_pair(candidates, lambda a, b, gain=gain, state=state: gain(K, *state, a, b))
+        assert chosen is not None  # the gap is positive
+        i, j = chosen
         if was_planned:
             best = gain(K, *state, i, j)
             for a, b in pairs[-2 : -2 - recent : -1]:

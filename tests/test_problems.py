@@ -100,13 +100,8 @@ def dense(program):
 def against_generic_solver(program, solution, tolerance=1e-6):
     Q = dense(program)
     groups = None if program.groups is None else np.asarray(program.groups)
-    reference, value = solve_qp(
-        Q,
-        *(np.asarray(v) for v in (program.linear, program.lower, program.upper)),
-        groups,
-        program.totals,
-        float(program.l1),
-    )
+    linear, lower, upper = (np.asarray(v) for v in (program.linear, program.lower, program.upper))
+    reference, value = solve_qp(Q, linear, lower, upper, groups, program.totals, float(program.l1))
     scale = tolerance * max(1.0, abs(value))
     assert abs(solution.objective - value) <= scale
     assert np.abs(Q @ (solution.alpha - reference)).max() <= scale

@@ -197,8 +197,8 @@ def advance(
         go_on = (turned.status == Status.RUNNING) & (turned.steps < limit) & (turned.free == 0)
         return turned, go_on
 
-    begun = progress.status == Status.RUNNING, progress._replace(free=jnp.int32(0))
-    return lax.while_loop(lambda carry: carry[1], one_turn, begun[::-1])[0]
+    start = progress._replace(free=jnp.int32(0)), progress.status == Status.RUNNING
+    return lax.while_loop(lambda carry: carry[1], one_turn, start)[0]
 
 
 def _turn(

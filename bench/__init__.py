@@ -1,0 +1,1 @@
+"""Measurements; each module writes its section of RESULTS.md."""
