@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-slow lint bench steps clean
+.PHONY: demo test test-slow lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m jsvm demo

@@ -147,3 +147,26 @@ WITHOUT_EXAMPLE = {
     "Kernel", "pairwise", "Certificate", "Hessian", "Repeated", "Tile", "certify", "split_l1",
     "validate",
 }  # fmt: skip
+
+
+def test_the_contract_tests_cover_every_public_kernel_problem_and_selection():
+    import test_kernels
+    import test_problems
+
+    from jsvm.kernels import Kernel
+    from jsvm.solvers.selection import SELECTIONS
+
+    def classes(kernel):
+        parts = vars(kernel).values()
+        return {type(kernel)} | {c for p in parts if isinstance(p, Kernel) for c in classes(p)}
+
+    public = {getattr(jsvm.kernels, name) for name in jsvm.kernels.__all__}
+    public = {c for c in public if isinstance(c, type) and issubclass(c, Kernel)} - {Kernel}
+    tested = {c for kernel in test_kernels.KERNELS.values() for c in classes(kernel)}
+    assert public == tested
+
+    makers = {name for name in jsvm.problems.__all__ if name.islower()}
+    assert makers - {"certify", "split_l1", "validate"} == set(test_problems.MACHINES)
+
+    exported = {name for name in jsvm.solvers.__all__ if name.islower()}
+    assert exported - {"solve", "solve_batch"} == set(SELECTIONS)

@@ -11,6 +11,7 @@ from problems_for_tests import chess, rbf, regression, two_classes
 from jsvm import Machine, kernels, problems, solve
 from jsvm.problems.certificate import gap
 from jsvm.solvers import SMO, Status, host, smo, solve_batch
+from jsvm.solvers.prepare import bucket
 from jsvm.solvers.selection import SELECTIONS
 from jsvm.solvers.steps import STEPS
 from jsvm.solvers.stopping import joachims
@@ -488,12 +489,12 @@ def test_padding_changes_nothing(n):
 
 
 def test_buckets_are_few_and_large_enough():
-    sizes = [host.bucket(n) for n in range(1, 5000)]
+    sizes = [bucket(n) for n in range(1, 5000)]
     assert all(size >= n for n, size in enumerate(sizes, start=1))
     assert all(size <= 1.51 * n for n, size in enumerate(sizes, start=1) if n > 32)
     assert all(size <= 1.26 * n for n, size in enumerate(sizes, start=1) if n > 256)
     assert len(set(sizes)) < 30
-    assert all(host.bucket(size) == size for size in set(sizes))
+    assert all(bucket(size) == size for size in set(sizes))
 
 
 def test_the_same_input_gives_the_same_bits():

@@ -8,7 +8,7 @@ import numpy as np
 from jsvm.kernels import Kernel
 from jsvm.machine import Machine
 from jsvm.precision import scope
-from jsvm.solvers.host import bucket
+from jsvm.solvers.prepare import bucket
 
 BLOCK_BYTES = 2**26  # of one block of the kernel matrix
 

@@ -14,7 +14,7 @@ from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, Solution, solve, solve_batch
-from jsvm.solvers.host import bucket
+from jsvm.solvers.prepare import bucket
 
 BATCH_BYTES = 2**28
 

@@ -7,7 +7,7 @@ as part of the caller's program.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,13 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.precision import is_traced, scope, working_dtype
-from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, Tile, split_l1, validate
+from jsvm.problems import FromKernel, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
-from jsvm.problems.hessian import gram
+from jsvm.solvers.prepare import canonical, cast, feasible_start, innermost, pad
 from jsvm.solvers.smo import SMO, Progress, Recipe, advance, begin, slots_for
 from jsvm.solvers.status import Solution, Status
 
-LARGEST_MATRIX = 4 * 2**30  # bytes
 WORK_PER_TURN = 3e8  # pair steps times variables: about a second
 SHORTEST_TURN = 1000  # pair steps
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
@@ -94,7 +93,7 @@ def solve_batch(
     with scope(chosen):
         n = problems.linear.shape[1]
         recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
-        program = jax.tree.map(partial(_cast, dtype=chosen), problems)
+        program = jax.tree.map(partial(cast, dtype=chosen), problems)
         tile, progress = _start_batch(program, recipe)
         progress, history = _drive(tile, progress, solver, recipe, n)
         certificate = _certify_batch(tile, progress)
@@ -103,10 +102,10 @@ def solve_batch(
 
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:
-    canonical, restore = _canonical(problem)
-    n = canonical.size
+    program, restore = canonical(problem)
+    n = program.size
     recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
-    tile = replace(canonical, hessian=Tile.of(canonical.hessian.dense()))
+    tile = replace(program, hessian=Tile.of(program.hessian.dense()))
     tile = jax.tree.map(jnp.asarray, tile)
     alpha = tile.feasible_point() if start is None else restore.split(jnp.asarray(start))
     progress = begin(tile, alpha, recipe)
@@ -119,20 +118,19 @@ def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solutio
 def _solve_concrete(
     problem: QuadraticProgram, solver: SMO, start: Any, dtype: np.dtype
 ) -> Solution:
-    canonical, restore = _canonical(problem)
-    n = canonical.size
-    padded, places = _pad(canonical, dtype)
+    program, restore = canonical(problem)
+    padded, places = pad(program, dtype)
     size = padded.size
     recipe = solver.recipe(slots_for(2, size), elastic=True)
     alpha = None
     if start is not None:
         alpha = np.zeros(size, dtype)
-        alpha[places] = _feasible(restore.split(np.asarray(start, dtype)), canonical)
+        alpha[places] = feasible_start(restore.split(np.asarray(start, dtype)), program)
     tile, progress = _start(padded, alpha, recipe)
     del padded
     progress, history = _drive(tile, progress, solver, recipe, size)
     certificate = _certify(tile, progress)
-    rows = n if isinstance(_innermost(canonical.hessian), FromKernel) else 0
+    rows = program.size if isinstance(innermost(program.hessian), FromKernel) else 0
     solution = _to_numpy(_report(progress, certificate, (), kernel_rows=rows))
     solution = replace(solution, alpha=solution.alpha[places], history=history)
     return restore.join(solution)
@@ -237,156 +235,3 @@ def _to_numpy(solution: Solution) -> Solution:
         return leaf.item() if leaf.ndim == 0 else leaf
 
     return jax.tree.map(convert, solution)
-
-
-# -- the canonical program: no ℓ1 term, every variable in a group ---------------------------------
-
-
-@dataclass(frozen=True)
-class _Restore:
-    """How the variables of the canonical program give those of the user's."""
-
-    doubled: bool
-    slack: bool
-
-    def split(self, alpha: Any) -> Any:
-        """Turn a point of the user's program into one of the canonical program."""
-        xp = jnp if isinstance(alpha, jax.Array) else np
-        if self.doubled:
-            alpha = xp.concatenate([xp.maximum(alpha, 0.0), xp.minimum(alpha, 0.0)])
-        if self.slack:
-            alpha = xp.concatenate([alpha, -xp.sum(alpha, keepdims=True)])
-        return alpha
-
-    def join(self, solution: Solution) -> Solution:
-        """Turn a solution of the canonical program into one of the user's."""
-        alpha = solution.alpha
-        if self.slack:
-            alpha = alpha[:-1]
-            none = solution.multipliers[:0]
-            solution = replace(solution, multipliers=none, bias=0.0 * solution.objective)
-        if self.doubled:
-            n = alpha.shape[0] // 2
-            alpha = alpha[:n] + alpha[n:]
-        return replace(solution, alpha=alpha)
-
-
-def _canonical(program: QuadraticProgram) -> tuple[QuadraticProgram, _Restore]:
-    doubled = not (isinstance(program.l1, int | float | np.generic) and program.l1 == 0)
-    if doubled:
-        program = split_l1(program)
-    slack = program.group_count == 0
-    return (_with_slack(program) if slack else program), _Restore(doubled, slack)
-
-
-def _with_slack(program: QuadraticProgram) -> QuadraticProgram:
-    """Close a program without equality constraint by a free variable that costs nothing.
-
-    Σα + slack = 0 holds for any α; a pair with the slack is a step of a single variable.
-    """
-    dense = program.hessian.dense()
-    matrix, zero = jnp.asarray(dense.matrix), jnp.zeros(1, dense.matrix.dtype)
-
-    def extend(values: Any, last: float) -> Any:
-        return jnp.concatenate([jnp.asarray(values), zero + last])
-
-    hessian = Dense(jnp.pad(matrix, (0, 1)), jnp.pad(dense.ridge_vector(), (0, 1)))
-    return QuadraticProgram(
-        hessian,
-        linear=extend(program.linear, 0.0),
-        lower=extend(program.lower, -jnp.inf),
-        upper=extend(program.upper, jnp.inf),
-        groups=np.zeros(program.size + 1, np.int32),
-        totals=zero,
-    )
-
-
-def _feasible(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
-    """Return the start clipped to its box; raise if it was not feasible in the first place."""
-    if alpha.shape != (program.size,) or not np.isfinite(alpha).all():
-        raise ValueError(f"start must hold {program.size} finite numbers, not {alpha.shape}")
-    lower, upper = np.asarray(program.lower), np.asarray(program.upper)
-    slack = 1e-6 * max(1.0, float(np.max(np.abs(alpha), initial=0.0)))
-    if (alpha < lower - slack).any() or (alpha > upper + slack).any():
-        raise ValueError("start is not feasible: it is outside its bounds")
-    for g, total in enumerate(np.asarray(program.totals)):
-        sum_of_group = alpha[np.asarray(program.groups) == g].sum()
-        if abs(sum_of_group - total) > slack * program.size:
-            raise ValueError(
-                f"start is not feasible: group {g} sums to {sum_of_group}, not {total}"
-            )
-    return np.clip(alpha, lower, upper)
-
-
-# -- few sizes -------------------------------------------------------------------------------------
-
-
-def bucket(n: int) -> int:
-    """Return the size to which n is padded: powers of two with steps between them."""
-    if n <= 16:
-        return 16
-    power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
-    quarters = (2, 4) if n <= 256 else (1, 2, 3, 4)
-    return next(power + power * q // 4 for q in quarters if n <= power + power * q // 4)
-
-
-def _innermost(hessian: Any) -> Any:
-    return _innermost(hessian.hessian) if isinstance(hessian, Repeated) else hessian
-
-
-def _pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, np.ndarray]:
-    """Return the program padded to a bucket with Q in memory, and the places of its variables."""
-    inner = _innermost(program.hessian)
-    examples, copies = inner.size, program.size // inner.size
-    padded = bucket(examples)
-    size = copies * padded
-    if size * size * dtype.itemsize > LARGEST_MATRIX:
-        raise ValueError(
-            f"the matrix of {size} variables needs {size * size * dtype.itemsize / 2**30:.1f} GiB, "
-            f"the limit is {LARGEST_MATRIX / 2**30:.0f}; use fewer examples or dtype='float32'"
-        )
-    if isinstance(inner, FromKernel):
-        X = np.asarray(inner.X)
-        # Copies of the first point are valid for every kernel; their rows are never used.
-        X = np.concatenate([X, np.broadcast_to(X[:1], (padded - examples, X.shape[1]))])
-        kernel = jax.tree.map(partial(_cast, dtype=dtype), inner.kernel)
-        matrix = gram(kernel, _cast(X, dtype))
-        _check_finite(matrix)
-    else:
-        _check_finite(inner.matrix)
-        matrix = jnp.pad(_cast(inner.matrix, dtype), (0, padded - examples))
-
-    places = (np.arange(copies)[:, None] * padded + np.arange(examples)[None, :]).reshape(-1)
-
-    def spread(values: Any, kind: Any = dtype) -> np.ndarray:
-        full = np.zeros(size, kind)
-        full[places] = np.asarray(values)
-        return full
-
-    hessian = Dense(matrix, spread(program.hessian.ridge_vector()) if copies == 1 else 0.0)
-    for _ in range(copies.bit_length() - 1):
-        hessian = Repeated(hessian)
-    return (
-        QuadraticProgram(
-            hessian,
-            spread(program.linear),
-            spread(program.lower),
-            spread(program.upper),
-            spread(program.groups, np.int32),
-            _cast(program.totals, dtype),
-        ),
-        places,
-    )
-
-
-def _check_finite(matrix: Any) -> None:
-    xp = jnp if isinstance(matrix, jax.Array) else np
-    if not bool(xp.isfinite(matrix).all()):
-        raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
-
-
-def _cast(leaf: Any, dtype: np.dtype) -> jax.Array:
-    """Return the leaf as a JAX array; floating-point numbers in `dtype`."""
-    array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
-    floating = np.issubdtype(array.dtype, np.floating)
-    return jnp.asarray(array, dtype if floating else None)
