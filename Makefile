@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 WORKERS ?= 2
+# One thread for each test worker: the threads of several BLAS libraries would spin for the cores.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 
 .PHONY: demo test test-slow lint bench clean
 
@@ -11,10 +13,10 @@ demo: $(VENV)/.demo
 	$(BIN)/python -m jsvm demo
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
