@@ -6,10 +6,11 @@ traced follow the dtype of their input and the caller's setting.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -43,6 +44,12 @@ def scope(dtype: np.dtype) -> Iterator[None]:
 def is_traced(*trees: Any) -> bool:
     """Tell whether any leaf is a tracer, that is, whether we are inside a JAX transformation."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def at_once() -> AbstractContextManager[Any]:
+    """Evaluate what follows now, even while JAX traces a function around it."""
+    being_traced = isinstance(jnp.zeros(()), Tracer)  # then even a constant is one
+    return jax.ensure_compile_time_eval() if being_traced else nullcontext()
 
 
 def _default_platform() -> str:

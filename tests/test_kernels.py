@@ -158,6 +158,34 @@ def test_distances_survive_an_offset(X, shift):
     np.testing.assert_allclose(kernels.RBF(0.5)(moved), np.exp(-0.5 * exact), atol=1e-12)
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("outlier", [0, 3, 99])
+def test_distances_survive_an_outlier(outlier, rng):
+    X = rng.normal(size=(100, 2)) + 5.0
+    X[outlier] = 1e8
+    K = kernels.RBF(1.0)(X)
+    np.testing.assert_allclose(K, kernels.pairwise(kernels.RBF(1.0), X, X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: kernels.Polynomial(degree=2.5)(X), "degree=2.5"),
+        (lambda X: kernels.ARD(0.5)(X), "gamma must hold 3 widths"),
+        (lambda X: kernels.ARD(np.ones(2))(X), "gamma must hold 3 widths"),
+        (lambda X: kernels.Precomputed(np.eye(2))(np.array([[5]])), "outside the given matrix"),
+    ],
+)
+def test_mistakes_are_errors_and_name_the_argument(call, message, rng):
+    with pytest.raises(ValueError, match=message):
+        call(rng.normal(size=(4, 3)))
+
+
+def test_a_kernel_times_a_word_is_no_kernel():
+    with pytest.raises(TypeError):
+        _ = kernels.Linear() * "a"
+
+
 def test_float32_distances_survive_an_offset(rng):
     X = (rng.normal(size=(20, 3)) + 1000.0).astype(np.float32)
     exact = ((X[:, None, :].astype(float) - X[None, :, :]) ** 2).sum(-1)

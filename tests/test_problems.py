@@ -101,7 +101,9 @@ def against_generic_solver(program, solution, tolerance=1e-6):
     Q = dense(program)
     groups = None if program.groups is None else np.asarray(program.groups)
     linear, lower, upper = (np.asarray(v) for v in (program.linear, program.lower, program.upper))
-    reference, value = solve_qp(Q, linear, lower, upper, groups, program.totals, float(program.l1))
+    reference, value = solve_qp(
+        Q, linear, lower, upper, groups, program.totals, float(program.l1 or 0.0)
+    )
     scale = tolerance * max(1.0, abs(value))
     assert abs(solution.objective - value) <= scale
     assert np.abs(Q @ (solution.alpha - reference)).max() <= scale
@@ -228,13 +230,14 @@ def test_hessians_answer_alike(rng):
     K = rbf(X) + np.diag(ridge)
     indices = np.array([3, 0])
     with jax.enable_x64(True):
+        tile = problems.Tile.of(problems.Dense(rbf(X), ridge))
         for hessian in (
             problems.Dense(rbf(X), ridge),
             problems.FromKernel(kernels.RBF(0.5), X, ridge),
-            problems.Tile.of(problems.Dense(rbf(X), ridge)),
             problems.FromKernel(kernels.RBF(0.5), X, ridge).dense(),
+            tile,
         ):
-            assert isinstance(hessian, problems.Hessian)
+            assert hessian is tile or isinstance(hessian, problems.Hessian)
             assert hessian.size == 5
             np.testing.assert_allclose(hessian.rows(indices), K[indices], rtol=1e-12)
             np.testing.assert_allclose(hessian.diagonal(), np.diagonal(K), rtol=1e-12)
@@ -277,6 +280,8 @@ def test_feasible_point_fills_every_group(rng):
         (lambda K, y: problems.c_svc(K, y, -1.0), "C=-1.0"),
         (lambda K, y: problems.c_svc(K, y, np.nan), "C=nan"),
         (lambda K, y: problems.c_svc(K, 3 * y, 1.0), "labels -1 and \\+1"),
+        (lambda K, y: problems.c_svc(K, y, np.ones(3)), "one number or 14"),
+        (lambda K, y: problems.nu_svr(K, y, np.inf, 0.5), "C=inf"),
         (lambda K, y: problems.c_svc(K[:, :3], y, 1.0), "square matrix"),
         (lambda K, y: problems.c_svc((1, K), y, 1.0), "pair \\(Kernel, X\\)"),
         (lambda K, y: problems.nu_svc(K, y, 0.0), "nu=0.0"),
@@ -309,7 +314,12 @@ def test_an_infeasible_nu_says_what_is_possible(rng):
         ({"linear": np.array([np.inf, 0.0])}, "linear is not a number at index 0"),
         ({"totals": np.array([5.0])}, "infeasible"),
         ({"groups": np.array([0, 1])}, "groups must hold"),
-        ({"linear": np.zeros(3)}, "all must agree"),
+        ({"linear": np.zeros(3)}, "sizes do not agree"),
+        ({"totals": None}, "belong together"),
+        ({"totals": np.array([np.inf])}, "totals=.* must be finite"),
+        ({"groups": np.array([0.0, 0.5])}, "one integer below 1"),
+        ({"l1": -1.0}, "l1=-1.0"),
+        ({"l1": np.nan}, "l1=nan"),
         ({"lower": np.full(2, np.inf), "upper": np.full(2, np.inf)}, "must not be"),
     ],
 )
@@ -352,3 +362,52 @@ def test_programs_are_built_under_transformations(rng):
     np.testing.assert_allclose(jax.grad(upper)(2.0), -0.25)
     ball = jax.jit(lambda g: problems.smallest_ball((kernels.RBF(g), X)).linear)(0.5)
     np.testing.assert_allclose(ball, 0.5 * np.ones(14))
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize("l1", [None, 0.0, 0.3])
+def test_a_ridge_survives_the_doubling(grouped, l1, rng):
+    X, y = two_classes(rng)
+    n, box = len(y), np.full(len(y), 5.0)
+    groups, totals = (np.zeros(n, int), np.zeros(1)) if grouped else (None, None)
+    ridge = np.linspace(0.1, 0.9, n)
+    program = problems.QuadraticProgram(
+        problems.Dense(rbf(X), ridge), y, -box, box, groups, totals, l1
+    )
+    against_generic_solver(program, solve(program, SOLVER))
+    with jax.enable_x64(True):  # as an argument, where every number is traced
+        traced = jax.jit(lambda p: solve(p, SOLVER))(jax.tree.map(jnp.asarray, program))
+    against_generic_solver(program, jax.tree.map(np.asarray, traced))
+
+
+def test_integer_and_list_matrices_are_matrices():
+    y = np.array([1.0, -1.0])
+    for K in (np.eye(2, dtype=int), [[1, 0], [0, 1]]):
+        np.testing.assert_allclose(solve(problems.c_svc(K, y, 1.0)).alpha, y)
+
+
+def test_nu_at_its_limit_is_feasible():
+    y = np.where(np.arange(25) < 7, 1.0, -1.0)
+    assert solve(problems.nu_svc(np.eye(25), y, 14 / 25)).status == Status.CONVERGED
+
+
+def test_infinite_cost_in_regression_has_a_primal_value(rng):
+    X, t = regression(rng)
+    s = solve(problems.epsilon_svr(rbf(X, gamma=5.0), t, np.inf, 0.1), SOLVER)
+    assert s.status == Status.CONVERGED
+    assert abs(s.duality_gap) <= 1e-6 * abs(s.objective)
+
+
+def test_float32_programs_are_built_without_a_warning(rng):
+    X, y = two_classes(rng)
+    K = jnp.asarray(rbf(X))
+    costs = jnp.array([1.0, 2.0])
+    biases = jax.vmap(lambda C: solve(problems.c_svc(K, y, C)).bias)(costs)
+    assert biases.dtype == jnp.float32
+    for program in (
+        problems.epsilon_svr(K, y, 1.0, 0.1),
+        problems.nu_svr(K, y, 1.0, 0.5),
+        problems.one_class(K, 0.5),
+        problems.squared_svc(K, y, 1.0),
+    ):
+        assert program.linear.dtype == jnp.float32

@@ -1,5 +1,7 @@
 """Solving: every strategy, every degenerate case, properties, transformations, precision."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -209,6 +211,31 @@ def test_features_of_very_different_scales():
     assert s.duality_gap <= 1e-5
 
 
+def test_features_with_a_huge_offset_end_soon_and_not_worse_than_the_start():
+    """All digits of K are lost: nothing can be found, but that has to be said."""
+    X, y = two_classes(np.random.default_rng(0), 60)
+    for offset, C in ((1e8, 1.0), (1e6, 1e6)):
+        K = (X + offset) @ (X + offset).T
+        s = solve(problems.c_svc(K, y, C))
+        assert s.status in (Status.STALLED, Status.CONVERGED)
+        assert s.steps < 1_000_000
+        assert s.objective <= 0.0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        problems.squared_svc(1e8 * np.outer(np.arange(16.0), np.arange(16.0)),
+                             np.where(np.arange(16) % 2 == 0, 1.0, -1.0), 1e6),
+        problems.QuadraticProgram(
+            problems.Dense(1e6 * np.outer(np.arange(16.0), np.arange(16.0))),
+            np.sin(np.arange(16)), np.full(16, -1e10), np.full(16, 1e10)),
+    ],
+)  # fmt: skip
+def test_bounded_problems_are_not_called_unbounded(program):
+    assert solve(program).status != Status.UNBOUNDED
+
+
 # -- starts, budgets, interruption -----------------------------------------------------------------
 
 
@@ -241,6 +268,16 @@ def test_any_feasible_start_leads_to_the_optimum():
 def test_an_infeasible_start_is_an_error(start, message):
     with pytest.raises(ValueError, match=message):
         solve(c_svc(), start=start)
+
+
+def test_a_start_is_judged_on_its_own_scale():
+    X, y = two_classes(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="group 0 sums to"):
+        solve(problems.c_svc(rbf(X), y, 1e-8), start=np.where(y > 0, 1e-8, 0.0))
+
+
+def test_a_huge_budget_is_a_budget():
+    assert solve(c_svc(), SMO(max_steps=10**12)).status == Status.CONVERGED
 
 
 def test_the_budget_of_steps_is_kept_and_resumed():
@@ -417,6 +454,29 @@ def test_a_start_can_be_traced():
     exact = solve(c_svc(), TIGHT)
     s = jax.jit(lambda a: solve(program, SMO(tol=1e-8), start=a))(jnp.asarray(exact.alpha))
     assert int(s.steps) == 0
+
+
+def test_a_problem_of_constants_is_solved_inside_jit():
+    program = c_svc()
+    inside = jax.jit(lambda scale: scale * solve(program).bias)(1.0)
+    np.testing.assert_allclose(inside, solve(program).bias, rtol=1e-6)
+
+
+def test_a_malformed_batch_is_an_error():
+    batch = jax.tree.map(lambda leaf: np.asarray(leaf)[None], c_svc())
+
+    def changed(**fields):
+        return replace(batch, **fields)
+
+    for bad, message in (
+        (changed(l1=np.ones(1)), "no l1 term"),
+        (changed(totals=np.full((1, 1), 1e3)), "infeasible"),
+        (changed(totals=None, groups=None), "needs groups"),
+        (changed(hessian=problems.Dense(np.full((1, 14, 14), np.nan))), "NaN"),
+        (changed(hessian=problems.Dense(np.eye(14))), "leading axis"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            solve_batch(bad)
 
 
 def test_a_batch_equals_single_solutions():

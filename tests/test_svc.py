@@ -208,6 +208,14 @@ def test_the_solver_can_be_given():
     [
         ({"C": 0.0}, "C=0.0"),
         ({"C": np.nan}, "C=nan"),
+        ({"C": None}, "C=None"),
+        ({"C": "a"}, "C='a'"),
+        ({"gamma": None}, "gamma=None"),
+        ({"max_iter": 10.5}, "max_iter=10.5"),
+        ({"solver": "smo"}, "solver='smo'"),
+        ({"class_weight": {-1: np.nan, 1: 1.0}}, "class_weight="),
+        ({"class_weight": {-1: -2.0, 1: 1.0}}, "class_weight="),
+        ({"class_weight": {-1: 0.0, 1: 1.0}}, "class_weight is zero on all of class"),
         ({"loss": "huber"}, "loss='huber'"),
         ({"gamma": -1.0}, "gamma=-1.0"),
         ({"kernel": "rbff"}, "kernel='rbff'"),
@@ -236,6 +244,9 @@ def test_bad_data_are_errors():
         SVC().fit(X, y, sample_weight=(y > 0).astype(float))
     with pytest.raises(ValueError, match="features"):
         SVC().fit(X, y).predict(X[:, :1])
+    three = np.arange(30) % 3
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        SVC("poly", gamma=1.0, coef0=np.inf).fit(X, three)
     with pytest.raises(NotFittedError):
         SVC().predict(X)
 

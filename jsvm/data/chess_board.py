@@ -1,5 +1,8 @@
 """The chess-board distribution of 004, section 3.4."""
 
+import numbers
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
@@ -8,7 +11,7 @@ from jsvm._typing import Array
 
 
 def chess_board(
-    n: int, d: int, *, size: int, key: jax.Array | int, noise: float = 0.0
+    n: int, d: int, *, size: int, key: Any, noise: float = 0.0
 ) -> tuple[Float[Array, "size d"], Float[Array, " size"]]:
     """Draw from the chess board: x uniform on [0, n)^d, y = (−1)^Σ⌊x_i⌋.
 
@@ -33,7 +36,7 @@ def chess_board(
         raise ValueError(f"n={n}, d={d} must be positive and size={size} not negative")
     if not 0.0 <= noise <= 1.0:
         raise ValueError(f"noise={noise} is a probability and must be in [0, 1]")
-    key = jax.random.key(key) if isinstance(key, int) else key
+    key = jax.random.key(int(key)) if isinstance(key, numbers.Integral) else key
     places, which, labels = jax.random.split(key, 3)
     X = n * jax.random.uniform(places, (size, d))
     y = 1.0 - 2.0 * (jnp.sum(jnp.floor(X), axis=1) % 2)

@@ -8,7 +8,7 @@ import numpy as np
 from jsvm.kernels import Kernel
 from jsvm.machine import Machine
 from jsvm.precision import scope
-from jsvm.solvers.prepare import bucket
+from jsvm.solvers.prepare import bucket, repeat_first
 
 BLOCK_BYTES = 2**26  # of one block of the kernel matrix
 
@@ -31,14 +31,14 @@ def decision_values(
     with scope(dtype):
         machine = Machine(
             kernel,
-            _repeat_first(points, padded).astype(dtype),
+            repeat_first(points, padded).astype(dtype),
             np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
             bias.astype(dtype),
         )
         evaluate = machine if kernel.runs_on_host() else lambda block: _evaluate(machine, block)
         for begin in range(0, len(X), rows):
             block = X[begin : begin + rows].astype(dtype)
-            values = evaluate(_repeat_first(block, rows))
+            values = evaluate(repeat_first(block, rows))
             outputs[begin : begin + rows] = np.asarray(values)[: len(block)]
     return outputs
 
@@ -46,9 +46,3 @@ def decision_values(
 @jax.jit
 def _evaluate(machine: Machine, X: Any) -> Any:
     return machine(X)
-
-
-def _repeat_first(points: np.ndarray, size: int) -> np.ndarray:
-    """Pad with copies of the first row: valid for every kernel."""
-    missing = size - len(points)
-    return np.concatenate([points, np.broadcast_to(points[:1], (missing, points.shape[1]))])

@@ -14,11 +14,11 @@ from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, Solution, solve, solve_batch
-from jsvm.solvers.prepare import bucket
+from jsvm.solvers.prepare import bucket, repeat_first
 
 BATCH_BYTES = 2**28
 
-Machine = Callable[[Any, Any, Any], QuadraticProgram]
+Builder = Callable[[Any, Any, Any], QuadraticProgram]
 
 
 class Pair(NamedTuple):
@@ -40,7 +40,7 @@ def class_pairs(codes: np.ndarray, classes: int) -> list[Pair]:
 
 
 def solve_pairs(
-    machine: Machine,
+    build: Builder,
     K: np.ndarray | tuple[Kernel, np.ndarray],
     pairs: list[Pair],
     cost: np.ndarray,
@@ -52,20 +52,20 @@ def solve_pairs(
     n = len(cost)
     needed = dtype.itemsize * (n * n + len(pairs) * largest**2)
     if len(pairs) > 1 and needed <= BATCH_BYTES:
-        return _solve_together(machine, K, pairs, cost, solver, dtype, largest)
-    return [_solve_alone(machine, K, pair, cost, solver, dtype) for pair in pairs]
+        return _solve_together(build, K, pairs, cost, solver, dtype, largest)
+    return [_solve_alone(build, K, pair, cost, solver, dtype) for pair in pairs]
 
 
 def _solve_alone(
-    machine: Machine, K: Any, pair: Pair, cost: np.ndarray, solver: SMO, dtype: np.dtype
+    build: Builder, K: Any, pair: Pair, cost: np.ndarray, solver: SMO, dtype: np.dtype
 ) -> Solution:
     some = pair.examples
     part = (K[0], K[1][some]) if isinstance(K, tuple) else K[np.ix_(some, some)]
-    return solve(machine(part, pair.signs, cost[some]), solver, dtype=dtype)
+    return solve(build(part, pair.signs, cost[some]), solver, dtype=dtype)
 
 
 def _solve_together(
-    machine: Machine,
+    build: Builder,
     K: Any,
     pairs: list[Pair],
     cost: np.ndarray,
@@ -82,33 +82,33 @@ def _solve_together(
         costs[p, :count] = cost[pair.examples]
     with scope(dtype):
         matrix = _matrix(K, dtype)
-        batch = _cut(machine, matrix, examples, signs, costs)
+        batch = _cut(build, matrix, examples, signs, costs)
     solutions = solve_batch(batch, solver, dtype=dtype)
-    return [_member(solutions, p, len(pair.examples)) for p, pair in enumerate(pairs)]
+    counts = [len(pair.examples) for pair in pairs]
+    computed = isinstance(K, tuple)
+    return [_member(solutions, p, n, n if computed else 0) for p, n in enumerate(counts)]
 
 
 def _matrix(K: Any, dtype: np.dtype) -> Any:
     if not isinstance(K, tuple):
         return jnp.asarray(K, dtype)
     kernel, X = K
-    missing = bucket(len(X)) - len(X)
-    X = np.concatenate([X, np.broadcast_to(X[:1], (missing, X.shape[1]))])
-    return gram(kernel, jnp.asarray(X, dtype))
+    return gram(kernel, jnp.asarray(repeat_first(X, bucket(len(X))), dtype))
 
 
-@partial(jax.jit, static_argnames="machine")
-def _cut(machine: Machine, matrix: Any, examples: Any, signs: Any, costs: Any) -> QuadraticProgram:
+@partial(jax.jit, static_argnames="build")
+def _cut(build: Builder, matrix: Any, examples: Any, signs: Any, costs: Any) -> QuadraticProgram:
     """Return the batch of programs, each on its own part of the matrix."""
 
     def one(some: Any, y: Any, C: Any) -> QuadraticProgram:
-        program = machine(matrix[some][:, some], y, C)
+        program = build(matrix[some][:, some], y, C)
         return jax.tree.map(jnp.asarray, program)
 
     return jax.vmap(one)(examples, signs, costs)
 
 
-def _member(solutions: Solution, p: int, count: int) -> Solution:
-    """Return one solution of a batch without its padding."""
+def _member(solutions: Solution, p: int, count: int, kernel_rows: int) -> Solution:
+    """Return one solution of a batch without its padding, with its share of the matrix."""
     fields = {
         name: getattr(solutions, name)[p]
         for name in solutions.__dataclass_fields__
@@ -118,6 +118,6 @@ def _member(solutions: Solution, p: int, count: int) -> Solution:
     return Solution(
         alpha=solutions.alpha[p, :count],
         history=solutions.history,
-        kernel_rows=solutions.kernel_rows,
+        kernel_rows=kernel_rows,
         **fields,
     )

@@ -1,5 +1,6 @@
 """Support vector classification."""
 
+import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -161,16 +162,18 @@ class SVC(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> SMO:
         if self.loss not in MACHINES:
             raise ValueError(f"loss={self.loss!r} is unknown; use one of {sorted(MACHINES)}")
-        if not self.C > 0:
-            raise ValueError(f"C={self.C!r} must be positive (np.inf for a hard margin)")
+        if not isinstance(self.C, numbers.Real) or not self.C > 0:
+            raise ValueError(f"C={self.C!r} must be a positive number (np.inf for a hard margin)")
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(
                 f"decision_function_shape={self.decision_function_shape!r} must be 'ovr' or 'ovo'"
             )
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties=True needs decision_function_shape='ovr'")
-        if self.max_iter < -1:
-            raise ValueError(f"max_iter={self.max_iter!r} must be at least -1")
+        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < -1:
+            raise ValueError(f"max_iter={self.max_iter!r} must be a whole number >= -1")
+        if not isinstance(self.solver, SMO | None):
+            raise ValueError(f"solver={self.solver!r} must be None or a solvers.SMO")
         if self.solver is not None:
             return self.solver
         max_steps = None if self.max_iter == -1 else int(self.max_iter)
@@ -178,15 +181,16 @@ class SVC(ClassifierMixin, BaseEstimator):
 
     def _cost(self, X: Any, y: Any, codes: np.ndarray, sample_weight: Any) -> np.ndarray:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        by_class = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+        )
+        if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
+            raise ValueError(f"class_weight={self.class_weight!r} must be finite numbers >= 0")
+        weights = weights * by_class[codes]
         present = np.bincount(codes, weights > 0, len(self.classes_)) > 0
         if not present.all():
-            raise ValueError(
-                f"sample_weight is zero on all of class {self.classes_[np.argmin(present)]!r}"
-            )
-        by_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
-        )
-        weights = weights * by_class[codes]
+            name = self.classes_[np.argmin(present)]
+            raise ValueError(f"sample_weight or class_weight is zero on all of class {name!r}")
         # 0 · ∞: an example without weight is absent, whatever C
         return np.where(weights > 0, self.C * np.where(weights > 0, weights, 1.0), 0.0)
 

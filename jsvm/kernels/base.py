@@ -45,7 +45,12 @@ class Kernel:
     ) -> Float[Array, "n m"]:
         """Return the kernel matrix of the rows of `X` and the rows of `Z` (`X` if omitted)."""
         X = as_points(X)
-        return self.matrix(X, X if Z is None else as_points(Z))
+        Z = X if Z is None else as_points(Z)
+        if X.ndim != 2 or Z.ndim != 2 or X.shape[1] != Z.shape[1]:
+            raise ValueError(
+                f"X and Z must be matrices with the same features, not {X.shape} and {Z.shape}"
+            )
+        return self.matrix(X, Z)
 
     def runs_on_host(self) -> bool:
         """Tell whether a part of this kernel is a NumPy function."""
@@ -56,9 +61,13 @@ class Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Any) -> "Product | Scaled":
-        return Product(self, other) if isinstance(other, Kernel) else Scaled(_factor(other), self)
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return self.__rmul__(other)
 
     def __rmul__(self, factor: Any) -> "Scaled":
+        if not isinstance(factor, int | float | np.generic | np.ndarray | jax.Array):
+            return NotImplemented
         return Scaled(_factor(factor), self)
 
 
@@ -204,6 +213,11 @@ class Precomputed(Kernel):
         return jnp.asarray(self.values)[x[0].astype(jnp.int32), z[0].astype(jnp.int32)]
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        for points in (X, Z):  # JAX would take the nearest index without a word
+            if not isinstance(points, Tracer) and points.size:
+                low, high = points[:, 0].min(), points[:, 0].max()
+                if not (low >= 0 and high < min(jnp.shape(self.values))):
+                    raise ValueError(f"indices {low} to {high} are outside the given matrix")
         rows, columns = X[:, 0].astype(jnp.int32), Z[:, 0].astype(jnp.int32)
         return jnp.asarray(self.values)[rows][:, columns]
 

@@ -15,9 +15,11 @@ def squared_distances(
 
     The expansion cancels: its error is a few units in the last place of ‖x‖² + ‖z‖². So the points
     are moved to the centre of `Z` first, and what is below that error counts as zero, which makes
-    coincident points coincide also for kernels that take a square root.
+    coincident points coincide also for kernels that take a square root. The centre is the median of
+    some of the points: a mean would follow a single outlier.
     """
-    centre = lax.stop_gradient(jnp.mean(Z, axis=0))[None, :]
+    some = Z[:: max(1, Z.shape[0] // 64)]
+    centre = lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])[None, :]
     X, Z = X - centre, Z - centre
     weighted = X if weights is None else X * weights[None, :]
     x_norms = jnp.sum(X * weighted, axis=1)

@@ -1,6 +1,8 @@
 """Kernels of the inner product ⟨x, z⟩."""
 
+import numbers
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
@@ -47,15 +49,21 @@ class Polynomial(Kernel):
     9.0
     """
 
-    degree: int = field(default=3, metadata={"static": True})
+    degree: Leaf = field(default=3, metadata={"static": True})
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return (self.gamma * jnp.dot(x, z) + self.coef0) ** self.degree
+        return _power(self.gamma * jnp.dot(x, z) + self.coef0, self.degree)
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return (self.gamma * inner_products(X, Z) + self.coef0) ** self.degree
+        return _power(self.gamma * inner_products(X, Z) + self.coef0, self.degree)
+
+
+def _power(base: Float[Array, "..."], degree: Any) -> Float[Array, "..."]:
+    if not isinstance(degree, numbers.Integral) or degree < 0:
+        raise ValueError(f"degree={degree!r} must be a whole number >= 0")
+    return base ** int(degree)
 
 
 @register_dataclass

@@ -30,4 +30,9 @@ class ARD(Kernel):
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         # The widths enter as weights, never under a root: γ_d = 0 has a finite gradient.
-        return jnp.exp(-squared_distances(X, Z, jnp.asarray(self.gamma, X.dtype)))
+        gamma = jnp.asarray(self.gamma, X.dtype)
+        if gamma.shape != (X.shape[1],):
+            raise ValueError(
+                f"gamma must hold {X.shape[1]} widths, one a feature, not {gamma.shape}"
+            )
+        return jnp.exp(-squared_distances(X, Z, gamma))

@@ -44,6 +44,8 @@ def resolve(
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
+        if kernel == "precomputed":
+            raise ValueError("kernel='precomputed' is no function of points; see Precomputed")
         return _named(kernel, _gamma(gamma, X), degree, coef0)
     if callable(kernel):
         return Function(kernel, on_host=not _can_trace(kernel, X))
@@ -63,7 +65,7 @@ def _named(name: str, gamma: float, degree: Any, coef0: Any) -> Kernel:
         return Sigmoid(gamma=gamma, coef0=coef0)
     if name == "laplacian":
         return Laplacian(gamma=gamma)
-    raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES} and 'precomputed'")
+    raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES}")
 
 
 def _gamma(gamma: Any, X: np.ndarray) -> float:
@@ -74,10 +76,9 @@ def _gamma(gamma: Any, X: np.ndarray) -> float:
             variance = float(np.var(X, dtype=np.float64))
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', 'auto' or a number")
-    value = float(gamma)
-    if not 0 <= value < np.inf:
-        raise ValueError(f"gamma={gamma!r} must be a finite number >= 0")
-    return value
+    if not isinstance(gamma, numbers.Real) or not 0 <= float(gamma) < np.inf:
+        raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a finite number >= 0")
+    return float(gamma)
 
 
 def _can_trace(function: Callable[..., Any], X: np.ndarray) -> bool:

@@ -92,12 +92,13 @@ def certify(
         inside = program.members(group)
         low = jnp.max(jnp.where(constrained_up & inside, residual, -jnp.inf))
         high = jnp.min(jnp.where(constrained_down & inside, residual, jnp.inf))
-        # Scaling can leave `low` above `high` by a rounding error, never by more.
+        # Where no multiplier satisfies all constraints, some slack below makes P infinite.
         shifted = jnp.minimum(jnp.maximum(lambdas[group], low), jnp.maximum(low, high))
         offset = jnp.where(inside, shifted, offset)
         primal = primal + shifted * program.totals[group]
     slack = residual - offset
-    tiny = 16 * jnp.finfo(alpha.dtype).eps * (jnp.abs(residual) + jnp.abs(offset))
+    unit = jnp.max(jnp.abs(program.linear)) + jnp.max(jnp.abs(kernel_part))
+    tiny = 1e4 * jnp.finfo(alpha.dtype).eps * unit  # a constraint holds to rounding, no better
     slack = jnp.where((constrained_up | constrained_down) & (jnp.abs(slack) <= tiny), 0.0, slack)
     primal = primal + jnp.sum(_conjugate(slack, ridge, program.lower, program.upper))
     return Certificate(

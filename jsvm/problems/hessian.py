@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
@@ -139,10 +140,6 @@ class Tile:
         """Return the ridge, one entry a variable."""
         return self.ridge
 
-    def dense(self) -> Dense:
-        """Return the kernel part and the ridge apart again."""
-        return Dense(self.matrix - jnp.diag(self.ridge), self.ridge)
-
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -194,7 +191,10 @@ class FromKernel:
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """[[Q, Q], [Q, Q]] for two variables per example, as in regression; Q has no ridge."""
+    """[[Q, Q], [Q, Q]] for two variables per example, as in regression.
+
+    A ridge of Q is part of the repeated matrix: the doubled one is not Q plus a diagonal.
+    """
 
     hessian: Leaf
 
@@ -223,7 +223,8 @@ class Repeated:
 
     def dense(self) -> Dense:
         """Return the doubled matrix."""
-        return Dense(jnp.tile(jnp.asarray(self.hessian.dense().matrix), (2, 2)))
+        inner = self.hessian.dense()
+        return Dense(jnp.tile(jnp.asarray(inner.matrix) + jnp.diag(inner.ridge_vector()), (2, 2)))
 
 
 def gram(kernel: Kernel, X: Real[Array, "n d"]) -> Float[Array, "n n"]:
@@ -243,10 +244,10 @@ def as_hessian(K: Any, ridge: Any = 0.0) -> Dense | FromKernel:
         if not isinstance(kernel, Kernel) or getattr(X, "ndim", None) != 2:
             raise ValueError("K must be a square matrix or a pair (Kernel, X) with 2-D X")
         return FromKernel(kernel, X, ridge)
-    if getattr(K, "ndim", None) != 2 or K.shape[0] != K.shape[1]:
-        shape = getattr(K, "shape", None)
-        raise ValueError(f"K must be a square matrix or a pair (Kernel, X), not of shape {shape}")
-    return Dense(K, ridge)
+    K = K if isinstance(K, jax.Array) else np.asarray(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be a square matrix or a pair (Kernel, X), not of shape {K.shape}")
+    return Dense(K if jnp.issubdtype(K.dtype, jnp.floating) else K.astype(float), ridge)
 
 
 def _ridge_rows(hessian: Dense | FromKernel, indices: Any) -> Any:

@@ -40,8 +40,9 @@ def c_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
     >>> [round(float(a), 6) for a in s.alpha]
     [1.0, -1.0]
     """
-    y, C = _labels(y), _cost(C)
     xp = namespace(K, y, C)
+    y = xp.asarray(_labels(y))
+    C = _cost(C, y.shape[0])
     lower, upper = xp.minimum(0.0 * y, y * C), xp.maximum(0.0 * y, y * C)
     return _balanced(as_hessian(K), y, lower, upper)
 
@@ -56,8 +57,9 @@ def squared_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, -0.5]
     """
-    y, C = _labels(y), _cost(C)
     xp = namespace(K, y, C)
+    y = xp.asarray(_labels(y))
+    C = _cost(C, y.shape[0])
     # The ridge is 1/C. An example of no cost has no finite ridge; it has a box of no width.
     present = xp.zeros_like(y) + C > 0
     lower, upper = (xp.where(present, bound, 0.0) for bound in _one_sided(xp, y))
@@ -75,8 +77,9 @@ def hard_margin(K: Gram, y: Real[Array, " n"]) -> QuadraticProgram:
     >>> [round(float(a), 6) for a in s.alpha]
     [1.0, -1.0]
     """
-    y = _labels(y)
-    return _balanced(as_hessian(K), y, *_one_sided(namespace(K, y), y))
+    xp = namespace(K, y)
+    y = xp.asarray(_labels(y))
+    return _balanced(as_hessian(K), y, *_one_sided(xp, y))
 
 
 def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> QuadraticProgram:
@@ -92,8 +95,9 @@ def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> Quad
     >>> [round(float(a), 6) for a in s.alpha]
     [1.5, 0.0, 0.0, -1.5]
     """
-    y, C = _targets(y), _cost(C)
     xp = namespace(K, y, C, epsilon)
+    y = xp.asarray(_targets(y))
+    C = _cost(C, y.shape[0])
     _check(epsilon, "epsilon", lambda value: value >= 0, "a number >= 0")
     upper = xp.zeros_like(y) + C
     groups, totals = np.zeros(y.shape[0], np.int32), xp.zeros(1, y.dtype)
@@ -113,13 +117,13 @@ def nu_svc(K: Gram, y: Real[Array, " n"], nu: Scalar) -> QuadraticProgram:
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, -0.5]
     """
-    y = _labels(y)
     _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
     xp = namespace(K, y, nu)
+    y = xp.asarray(_labels(y))
     n = y.shape[0]
     if not is_traced(y, nu):
         smaller = min(int(np.sum(np.asarray(y) > 0)), int(np.sum(np.asarray(y) < 0)))
-        if nu * n / 2 > smaller:
+        if nu * n / 2 > smaller * (1 + 1e-12):
             raise ValueError(
                 f"nu={nu} is infeasible: the smaller class has {smaller} of {n} examples, "
                 f"so nu may be at most {2 * smaller / n:.6g}"
@@ -142,11 +146,12 @@ def nu_svr(K: Gram, y: Real[Array, " n"], C: Scalar, nu: Scalar) -> QuadraticPro
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, 0.0, 0.0, -0.5]
     """
-    y = _targets(y)
     _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    _check(C, "C", lambda value: np.ndim(value) == 0 and 0 <= value < np.inf, "one finite number")
     xp = namespace(K, y, C, nu)
+    y = xp.asarray(_targets(y))
     n = y.shape[0]
-    zero, cost = 0.0 * y, 0.0 * y + _cost(C)
+    zero, cost = 0.0 * y, 0.0 * y + C
     return QuadraticProgram(
         Repeated(as_hessian(K)),
         xp.concatenate([y, y]),
@@ -246,7 +251,9 @@ def _targets(y: Any) -> Any:
     return y
 
 
-def _cost(C: Any) -> Any:
+def _cost(C: Any, n: int) -> Any:
+    if np.shape(C) not in ((), (n,)):
+        raise ValueError(f"C must be one number or {n} of them, not of shape {np.shape(C)}")
     if not is_traced(C) and not np.all(np.asarray(C) >= 0):
         raise ValueError(f"C={C!r} must be >= 0 (np.inf for a hard margin)")
     return C

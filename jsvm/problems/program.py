@@ -12,6 +12,7 @@ the gap ψ. In the optimum G_i = λ_g, the multiplier of the group, on all free 
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
@@ -36,8 +37,8 @@ class QuadraticProgram:
         The group of every variable; None for a program without equality constraints.
     totals : array of shape (number of groups,) or None
         The sums c_g.
-    l1 : float
-        ε, the weight of ‖α‖₁.
+    l1 : float or None
+        ε ≥ 0, the weight of ‖α‖₁; None where there is no such term.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class QuadraticProgram:
     upper: Leaf
     groups: Leaf = None
     totals: Leaf = None
-    l1: Leaf = 0.0
+    l1: Leaf = None
 
     @property
     def size(self) -> int:
@@ -80,7 +81,7 @@ class QuadraticProgram:
     ) -> Float[Array, ""]:
         """Return ½αᵀQα − lᵀα + ε‖α‖₁ from α and its G; Qα is l − G."""
         smooth = -0.5 * jnp.dot(alpha, self.linear + gradient)
-        return smooth + self.l1 * jnp.sum(jnp.abs(alpha))
+        return smooth if self.l1 is None else smooth + self.l1 * jnp.sum(jnp.abs(alpha))
 
     def feasible_point(self) -> Float[Array, " n"]:
         """Return a feasible point: near zero, filled in the order of the variables."""
@@ -116,21 +117,21 @@ def split_l1(program: QuadraticProgram) -> QuadraticProgram:
         lower=xp.concatenate([xp.maximum(lower, 0.0), xp.minimum(lower, 0.0)]),
         upper=xp.concatenate([xp.maximum(upper, 0.0), xp.minimum(upper, 0.0)]),
         groups=None if program.groups is None else xp.tile(program.groups, 2),
-        l1=0.0,
+        l1=None,
     )
 
 
 def validate(program: QuadraticProgram) -> None:
     """Raise ValueError, naming the argument, if a concrete program is malformed or infeasible."""
     n = program.size
+    if n == 0:
+        raise ValueError("the program has no variables; give at least one example")
     linear, lower, upper = (
         np.asarray(v, float) for v in (program.linear, program.lower, program.upper)
     )
-    if program.hessian.size != n or lower.shape != (n,) or upper.shape != (n,):
-        raise ValueError(
-            f"linear has {n} entries, lower {lower.shape}, upper {upper.shape}, and the Hessian "
-            f"{program.hessian.size} rows; all must agree"
-        )
+    sizes = {"linear": n, "lower": lower.size, "upper": upper.size, "Q": program.hessian.size}
+    if len(set(sizes.values())) > 1:
+        raise ValueError(f"sizes do not agree: {sizes}")
     for name, values in (("linear", linear), ("lower", lower), ("upper", upper)):
         bad = ~np.isfinite(values) if name == "linear" else np.isnan(values)
         if bad.any():
@@ -140,14 +141,21 @@ def validate(program: QuadraticProgram) -> None:
         raise ValueError(f"lower[{i}]={lower[i]} is above upper[{i}]={upper[i]}")
     if np.isposinf(lower).any() or np.isneginf(upper).any():
         raise ValueError("lower must not be +inf and upper must not be -inf")
+    if program.l1 is not None and not 0 <= float(program.l1) < np.inf:
+        raise ValueError(f"l1={program.l1} must be a finite number >= 0")
+    if (program.totals is None) != (program.groups is None):
+        raise ValueError("groups and totals belong together; give both or none")
     if program.totals is None:
         return
     totals, groups = np.asarray(program.totals, float), np.asarray(program.groups)
-    if groups.shape != (n,) or groups.min() < 0 or groups.max() >= len(totals):
-        raise ValueError(f"groups must hold one index below {len(totals)} for each variable")
+    if not np.isfinite(totals).all():
+        raise ValueError(f"totals={totals} must be finite")
+    whole = np.issubdtype(groups.dtype, np.integer) and groups.shape == (n,)
+    if not whole or groups.min() < 0 or groups.max() >= len(totals):
+        raise ValueError(f"groups must hold one integer below {len(totals)} for each variable")
     for g, total in enumerate(totals):
         low, high = lower[groups == g].sum(), upper[groups == g].sum()
-        slack = 1e-9 * max(1.0, abs(total))
+        slack = 1e-9 * abs(total)
         if not low - slack <= total <= high + slack:
             raise ValueError(
                 f"infeasible: totals[{g}]={total} is outside the sums of bounds [{low}, {high}]"
@@ -160,4 +168,5 @@ def namespace(*values: Any) -> Any:
     A program built from NumPy data stays NumPy, so that no precision is lost before a solver
     opens its float64 scope.
     """
-    return jnp if any(isinstance(v, jnp.ndarray) for v in values) else np
+    leaves = jax.tree.leaves(values)
+    return jnp if any(isinstance(leaf, jax.Array) for leaf in leaves) else np

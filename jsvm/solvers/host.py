@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.precision import is_traced, scope, working_dtype
-from jsvm.problems import FromKernel, QuadraticProgram, Tile, validate
+from jsvm.precision import at_once, is_traced, scope, working_dtype
+from jsvm.problems import Dense, FromKernel, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
-from jsvm.solvers.prepare import canonical, cast, feasible_start, innermost, pad
-from jsvm.solvers.smo import SMO, Progress, Recipe, advance, begin, slots_for
+from jsvm.solvers.prepare import canonical, cast, check_finite, feasible_start, innermost, pad
+from jsvm.solvers.smo import SMO, Progress, Recipe, advance, begin, best_point, slots_for
 from jsvm.solvers.status import Solution, Status
 
 WORK_PER_TURN = 3e8  # pair steps times variables: about a second
@@ -69,7 +69,8 @@ def solve(
         return _solve_traced(problem, solver, start)
     validate(problem)
     chosen = working_dtype(dtype)
-    with scope(chosen):
+    # A program that does not depend on what is being traced is solved at once, in float64.
+    with at_once(), scope(chosen):
         return _solve_concrete(problem, solver, start, chosen)
 
 
@@ -90,15 +91,30 @@ def solve_batch(
     """
     solver = SMO() if solver is None else solver
     chosen = working_dtype(dtype)
+    _validate_batch(problems)
     with scope(chosen):
         n = problems.linear.shape[1]
         recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
         program = jax.tree.map(partial(cast, dtype=chosen), problems)
         tile, progress = _start_batch(program, recipe)
         progress, history = _drive(tile, progress, solver, recipe, n)
-        certificate = _certify_batch(tile, progress)
-        solution = _report(progress, certificate, history, kernel_rows=0)
-        return replace(_to_numpy(solution), history=history)
+        alpha, certificate = _certify_batch(tile, progress)
+        solution = _to_numpy(_report(alpha, progress, certificate, kernel_rows=0))
+        return replace(solution, history=history)
+
+
+def _validate_batch(problems: QuadraticProgram) -> None:
+    """Raise ValueError if a stack of programs is malformed or one of them infeasible."""
+    matrix = getattr(problems.hessian, "matrix", None)
+    if matrix is None or matrix.ndim != 3:
+        raise ValueError("solve_batch needs a dense Hessian with a leading axis")
+    if problems.totals is None or problems.l1 is not None:
+        raise ValueError("solve_batch needs groups and no l1 term; use vmap(solve) for others")
+    check_finite(matrix)
+    vectors = jax.tree.map(np.asarray, replace(problems, hessian=None))
+    stub = Dense(np.broadcast_to(0.0, matrix.shape[1:]))
+    for k in range(matrix.shape[0]):
+        validate(replace(jax.tree.map(lambda leaf, k=k: leaf[k], vectors), hessian=stub))
 
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:
@@ -111,8 +127,8 @@ def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solutio
     progress = begin(tile, alpha, recipe)
     budget = jnp.int32(solver.step_budget)
     progress = advance(tile, progress, solver.tol, budget, budget, recipe)
-    certificate = certify(tile, progress.state.alpha, tile.gradient(progress.state.alpha))
-    return restore.join(_report(progress, certificate, (), kernel_rows=jnp.int32(0)))
+    alpha, certificate = _certify(tile, progress)
+    return restore.join(_report(alpha, progress, certificate, kernel_rows=jnp.int32(0)))
 
 
 def _solve_concrete(
@@ -129,9 +145,9 @@ def _solve_concrete(
     tile, progress = _start(padded, alpha, recipe)
     del padded
     progress, history = _drive(tile, progress, solver, recipe, size)
-    certificate = _certify(tile, progress)
+    alpha, certificate = _certify(tile, progress)
     rows = program.size if isinstance(innermost(program.hessian), FromKernel) else 0
-    solution = _to_numpy(_report(progress, certificate, (), kernel_rows=rows))
+    solution = _to_numpy(_report(alpha, progress, certificate, kernel_rows=rows))
     solution = replace(solution, alpha=solution.alpha[places], history=history)
     return restore.join(solution)
 
@@ -201,21 +217,19 @@ def _advance_batch(
 
 
 @jax.jit
-def _certify(tile: QuadraticProgram, progress: Progress) -> Certificate:
-    alpha = progress.state.alpha
-    return certify(tile, alpha, tile.gradient(alpha))
+def _certify(tile: QuadraticProgram, progress: Progress) -> tuple[Any, Certificate]:
+    alpha = best_point(tile, progress)
+    return alpha, certify(tile, alpha, tile.gradient(alpha))
 
 
 @jax.jit
-def _certify_batch(tile: QuadraticProgram, progress: Progress) -> Certificate:
+def _certify_batch(tile: QuadraticProgram, progress: Progress) -> tuple[Any, Certificate]:
     return jax.vmap(_certify)(tile, progress)
 
 
-def _report(
-    progress: Progress, certificate: Certificate, history: Any, kernel_rows: Any
-) -> Solution:
+def _report(alpha: Any, progress: Progress, certificate: Certificate, kernel_rows: Any) -> Solution:
     return Solution(
-        alpha=progress.state.alpha,
+        alpha=alpha,
         bias=jnp.mean(certificate.multipliers, axis=-1),
         multipliers=certificate.multipliers,
         objective=certificate.objective,
@@ -224,7 +238,7 @@ def _report(
         steps=progress.steps,
         newton_steps=progress.newton_steps,
         kernel_rows=kernel_rows,
-        history=history,
+        history=(),
         status=progress.status,
     )
 

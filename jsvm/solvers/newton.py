@@ -168,7 +168,7 @@ def _factor(
             attempts + 1,
         )
 
-    unknown = jnp.full_like(masked, jnp.nan)
+    unknown = jnp.full_like(masked, jnp.inf)
     factor, ridge, _ = lax.while_loop(failed, attempt, (unknown, ridge / RIDGE_GROWTH, 0))
     return factor, ridge
 

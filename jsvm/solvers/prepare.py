@@ -50,7 +50,9 @@ class Restore:
 
 def canonical(program: QuadraticProgram) -> tuple[QuadraticProgram, Restore]:
     """Return the canonical program, and how its solution becomes the user's."""
-    doubled = not (isinstance(program.l1, int | float | np.generic) and program.l1 == 0)
+    known = isinstance(program.l1, int | float | np.generic)
+    doubled = program.l1 is not None and not (known and program.l1 == 0)
+    program = program if doubled else replace(program, l1=None)
     if doubled:
         program = split_l1(program)
     slack = program.group_count == 0
@@ -84,12 +86,13 @@ def feasible_start(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
     if alpha.shape != (program.size,) or not np.isfinite(alpha).all():
         raise ValueError(f"start must hold {program.size} finite numbers, not {alpha.shape}")
     lower, upper = np.asarray(program.lower), np.asarray(program.upper)
-    slack = 1e-6 * max(1.0, float(np.max(np.abs(alpha), initial=0.0)))
+    slack = 1e-6 * np.abs(alpha)
     if (alpha < lower - slack).any() or (alpha > upper + slack).any():
         raise ValueError("start is not feasible: it is outside its bounds")
     for g, total in enumerate(np.asarray(program.totals)):
-        sum_of_group = alpha[np.asarray(program.groups) == g].sum()
-        if abs(sum_of_group - total) > slack * program.size:
+        inside = np.asarray(program.groups) == g
+        sum_of_group = alpha[inside].sum()
+        if abs(sum_of_group - total) > slack[inside].sum() + 1e-6 * abs(total):
             raise ValueError(
                 f"start is not feasible: group {g} sums to {sum_of_group}, not {total}"
             )
@@ -122,15 +125,14 @@ def pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, n
             f"the limit is {LARGEST_MATRIX / 2**30:.0f}; use fewer examples or dtype='float32'"
         )
     if isinstance(inner, FromKernel):
-        X = np.asarray(inner.X)
-        # Copies of the first point are valid for every kernel; their rows are never used.
-        X = np.concatenate([X, np.broadcast_to(X[:1], (padded - examples, X.shape[1]))])
         kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-        matrix = gram(kernel, cast(X, dtype))
-        _check_finite(matrix)
+        matrix = gram(kernel, cast(repeat_first(np.asarray(inner.X), padded), dtype))
+        check_finite(matrix)
     else:
-        _check_finite(inner.matrix)
+        check_finite(inner.matrix)
         matrix = jnp.pad(cast(inner.matrix, dtype), (0, padded - examples))
+    ridge = np.zeros(padded, dtype)
+    ridge[:examples] = np.asarray(inner.ridge_vector())
 
     places = (np.arange(copies)[:, None] * padded + np.arange(examples)[None, :]).reshape(-1)
 
@@ -139,7 +141,7 @@ def pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, n
         full[places] = np.asarray(values)
         return full
 
-    hessian = Dense(matrix, spread(program.hessian.ridge_vector()) if copies == 1 else 0.0)
+    hessian = Dense(matrix, ridge)
     for _ in range(copies.bit_length() - 1):
         hessian = Repeated(hessian)
     return (
@@ -155,7 +157,14 @@ def pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, n
     )
 
 
-def _check_finite(matrix: Any) -> None:
+def repeat_first(points: np.ndarray, size: int) -> np.ndarray:
+    """Pad with copies of the first row: valid for every kernel, and never looked at."""
+    missing = size - len(points)
+    return np.concatenate([points, np.broadcast_to(points[:1], (missing, points.shape[1]))])
+
+
+def check_finite(matrix: Any) -> None:
+    """Raise ValueError if a kernel matrix holds NaN or infinity."""
     xp = jnp if isinstance(matrix, jax.Array) else np
     if not bool(xp.isfinite(matrix).all()):
         raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")

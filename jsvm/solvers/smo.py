@@ -32,6 +32,7 @@ from jsvm.solvers.stopping import MEASURES, Measure
 DEFAULT_MAX_STEPS = 100_000_000
 FEWEST_SLOTS = 64
 SLOT_FACTOR = 2
+LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
 MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
 
 
@@ -87,7 +88,8 @@ class SMO:
             ("step", self.step, STEPS),
             ("stopping", self.stopping, MEASURES),
         ):
-            if not callable(value) and value not in known:
+            own = name == "selection" and callable(value)
+            if not own and value not in known:
                 raise ValueError(f"{name}={value!r} is unknown; use one of {sorted(known)}")
         if self.step == "planning_ahead" and self.selection not in ("second_order", second_order):
             raise ValueError(
@@ -108,7 +110,8 @@ class SMO:
     @property
     def step_budget(self) -> int:
         """The largest number of pair steps."""
-        return DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        # Steps are counted in 32 bits.
+        return DEFAULT_MAX_STEPS if self.max_steps is None else min(self.max_steps, 2 * 10**9)
 
     def recipe(self, slots: int, elastic: bool) -> "Recipe":
         """Return the part of the configuration that is compiled in."""
@@ -142,6 +145,15 @@ class Recipe(NamedTuple):
     elastic: bool
 
 
+class Anchor(NamedTuple):
+    """The best point with a fresh gradient so far, and how far things were at the last look."""
+
+    alpha: Array
+    objective: Array
+    violation: Array
+    steps: Array
+
+
 class Progress(NamedTuple):
     """The point and everything needed to go on from it."""
 
@@ -152,6 +164,7 @@ class Progress(NamedTuple):
     attempts: Array
     stalled: Array
     free: Array  # number of free variables that asks for another number of slots, else 0
+    anchor: Anchor
     status: Array
 
 
@@ -164,14 +177,17 @@ def begin(program: QuadraticProgram, alpha: Float[Array, " n"], recipe: Recipe) 
         recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
         memory=memory,
     )
+    infinite = jnp.asarray(jnp.inf, alpha.dtype)
+    objective = program.objective(alpha, state.gradient)
     return Progress(
         state=state,
-        violation=jnp.asarray(jnp.inf, alpha.dtype),
+        violation=infinite,
         steps=jnp.int32(0),
         newton_steps=jnp.int32(0),
         attempts=jnp.int32(0),
         stalled=jnp.zeros((), bool),
         free=jnp.int32(0),
+        anchor=Anchor(alpha, objective, infinite, jnp.int32(0)),
         status=jnp.int32(Status.RUNNING),
     )
 
@@ -211,6 +227,8 @@ def _turn(
 ) -> Progress:
     """A run of pair steps, a block step, and the verdict."""
     before = progress
+    look = before.anchor.steps + max(LOOK_STEPS, LOOK_SWEEPS * program.size)
+    limit = jnp.minimum(limit, look)
     if recipe.slots:
         # The first run finds out which variables are at bounds; a block step before that is lost.
         length = jnp.where(before.steps == 0, max(recipe.run, program.size // 2), recipe.run)
@@ -220,22 +238,36 @@ def _turn(
     if recipe.slots:
         progress = _block(program, progress, passed, recipe)
     finishing = (passed | progress.stalled) & (progress.free == 0)
-    progress = lax.cond(finishing, partial(_refresh, program), lambda p: p, progress)
+    due = finishing | (progress.steps >= look)
+    progress = lax.cond(due, partial(_refresh, program), lambda p: p, progress)
 
     state = progress.state
     violation = recipe.measure(program, state.alpha, state.gradient)
+    objective = program.objective(state.alpha, state.gradient)
+    anchor = before.anchor
+    fallen = objective < anchor.objective
+    # With a fresh gradient in hand: neither the objective nor the gap is better than at the last
+    # look. What moves is rounding error.
+    useless = due & ~fallen & (violation >= anchor.violation)
+    looked = Anchor(
+        alpha=jnp.where(fallen, state.alpha, anchor.alpha),
+        objective=jnp.where(fallen, objective, anchor.objective),
+        violation=violation,
+        steps=progress.steps,
+    )
+    anchor = jax.tree.map(lambda new, old: jnp.where(due, new, old), looked, anchor)
     idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
     attempts = progress.attempts + finishing
     status = progress.status
     for condition, verdict in (  # later ones win
         ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
-        (finishing & (idle | (attempts > MAX_ATTEMPTS)), Status.STALLED),
-        (finishing & (violation <= tol), Status.CONVERGED),
+        (useless | (finishing & (idle | (attempts > MAX_ATTEMPTS))), Status.STALLED),
         (_is_unbounded(program, state), Status.UNBOUNDED),
+        (finishing & (violation <= tol) & jnp.isfinite(objective), Status.CONVERGED),
     ):
         status = jnp.where(condition, jnp.int32(verdict), status)
     status = jnp.where(progress.status == Status.RUNNING, status, progress.status)
-    return progress._replace(violation=violation, attempts=attempts, status=status)
+    return progress._replace(violation=violation, attempts=attempts, status=status, anchor=anchor)
 
 
 def _run(
@@ -311,6 +343,14 @@ def _block(
     )
 
 
+def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " n"]:
+    """Return the point to hand back: where it did not converge, the best one that was seen."""
+    alpha, anchor = progress.state.alpha, progress.anchor
+    objective = program.objective(alpha, program.gradient(alpha))
+    worse = (progress.status != Status.CONVERGED) & ~(objective <= anchor.objective)
+    return jnp.where(worse, anchor.alpha, alpha)
+
+
 def slots_for(free: int, n: int) -> int:
     """Return the number of slots for so many free variables out of n."""
     slots = FEWEST_SLOTS
@@ -345,8 +385,12 @@ def _is_unbounded(program: QuadraticProgram, state: State) -> Array:
     −f has the unit l²/Q. With an infinite box, −f beyond that unit over eps says that the margin
     is below the rounding error of the data.
     """
-    open_box = jnp.any(jnp.isinf(program.upper) | jnp.isinf(program.lower))
+    hessian = program.hessian
+    endless = jnp.isinf(program.upper) | jnp.isinf(program.lower)
+    # A ridge bounds the objective; a variable without cost (a slack) does not change it.
+    neutral = (hessian.diagonal() == 0) & (program.linear == 0)
+    open_box = jnp.any(endless & (hessian.ridge_vector() == 0) & ~neutral)
     unit = jnp.max(jnp.abs(program.linear)) ** 2
     fallen = -program.objective(state.alpha, state.gradient) * jnp.finfo(state.alpha.dtype).eps
-    scale = jnp.max(jnp.abs(program.hessian.diagonal()))
+    scale = jnp.max(jnp.abs(hessian.diagonal()))
     return open_box & (fallen * scale > unit) & (gap(program, state.alpha, state.gradient) > 0)

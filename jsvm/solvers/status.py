@@ -16,8 +16,8 @@ _MESSAGES = {
     "STALLED": "no pair step moves the point any more although the gap is above tol: the limit of "
     "the working precision, or of the selection rule; raise tol, use dtype='float64', "
     "or another selection",
-    "UNBOUNDED": "the objective falls without limit: the classes are not separable by this kernel; "
-    "use a finite C",
+    "UNBOUNDED": "the objective falls without limit; for a hard margin: the classes are not "
+    "separable by this kernel; use a finite C",
     "TIME_LIMIT": "the time limit was reached; raise time_limit or continue from this solution",
     "INTERRUPTED": "interrupted; continue from this solution with start=",
 }
