@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from jsvm import problems
 from jsvm.estimators.evaluate import decision_values
 from jsvm.estimators.one_against_one import Pair, class_pairs, solve_pairs
-from jsvm.kernels import Kernel, resolve
+from jsvm.kernels import resolve
 from jsvm.precision import working_dtype
 from jsvm.solvers import SMO, Status
 
@@ -75,23 +75,24 @@ class SVC(ClassifierMixin, BaseEstimator):
     0.97
     """
 
+    # Whatever is given is stored; fit checks it, as scikit-learn asks.
     def __init__(
         self,
-        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        kernel: Any = "rbf",
         *,
-        C: float = 1.0,
-        gamma: str | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "hinge",
-        class_weight: dict | str | None = None,
-        tol: float = 1e-3,
-        max_iter: int = -1,
-        time_limit: float | None = None,
-        solver: SMO | None = None,
+        C: Any = 1.0,
+        gamma: Any = "scale",
+        degree: Any = 3,
+        coef0: Any = 0.0,
+        loss: Any = "hinge",
+        class_weight: Any = None,
+        tol: Any = 1e-3,
+        max_iter: Any = -1,
+        time_limit: Any = None,
+        solver: Any = None,
         dtype: Any = None,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
+        decision_function_shape: Any = "ovr",
+        break_ties: Any = False,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -162,7 +163,7 @@ class SVC(ClassifierMixin, BaseEstimator):
     def _check_parameters(self) -> SMO:
         if self.loss not in MACHINES:
             raise ValueError(f"loss={self.loss!r} is unknown; use one of {sorted(MACHINES)}")
-        if not isinstance(self.C, numbers.Real) or not self.C > 0:
+        if not isinstance(self.C, numbers.Real) or not float(self.C) > 0:
             raise ValueError(f"C={self.C!r} must be a positive number (np.inf for a hard margin)")
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(
