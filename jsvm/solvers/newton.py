@@ -78,8 +78,9 @@ def block_step(
         exact = jnp.where(curvature > 0, slope / jnp.where(curvature > 0, curvature, 1.0), jnp.inf)
         limits = _limits(block, direction, lower, upper)
         length = jnp.minimum(exact, jnp.min(limits))
-        # An infinite length is a ray to infinity, which the pair steps will report; a length that
-        # is not a number or not positive means that rounding has taken over.
+        # A ray to infinity is not followed: if it is real, the pair steps drive the objective down
+        # until the solver says UNBOUNDED. A length that is not a number or not positive means that
+        # rounding has taken over.
         good = (slope > 0) & (length > 0) & jnp.isfinite(length)
         length = jnp.where(good, length, 0.0)
         hit = good & (limits <= length * (1 + 4 * eps))

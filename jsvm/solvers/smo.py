@@ -29,7 +29,7 @@ from jsvm.solvers.status import Status
 from jsvm.solvers.steps import STEPS, Step
 from jsvm.solvers.stopping import MEASURES, Measure
 
-DEFAULT_MAX_STEPS = 100_000_000
+MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
 FEWEST_SLOTS = 64
 SLOT_FACTOR = 2
 LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
@@ -56,7 +56,7 @@ class SMO:
     tol : float
         Tolerance.
     max_steps : int or None
-        Budget of pair steps; None is a large, finite one.
+        Budget of pair steps; None is ten million with block steps, a hundred million without.
     time_limit : float or None
         Seconds.
     run : int
@@ -110,8 +110,9 @@ class SMO:
     @property
     def step_budget(self) -> int:
         """The largest number of pair steps."""
-        # Steps are counted in 32 bits.
-        return DEFAULT_MAX_STEPS if self.max_steps is None else min(self.max_steps, 2 * 10**9)
+        if self.max_steps is None:
+            return MAX_STEPS_WITH_BLOCKS if self.block else MAX_STEPS_WITHOUT
+        return min(self.max_steps, 2 * 10**9)  # steps are counted in 32 bits
 
     def recipe(self, slots: int, elastic: bool) -> "Recipe":
         """Return the part of the configuration that is compiled in."""
