@@ -226,7 +226,6 @@ class SVC(ClassifierMixin, BaseEstimator):
         precomputed = self.kernel_ == "precomputed"
         self.support_vectors_ = X[:0] if precomputed else X[self.support_]
         self.n_iter_ = np.array([solution.steps for solution in self.solutions_], np.int32)
-        self.shape_fit_ = X.shape
 
     def _report_status(self, solver: SMO) -> None:
         statuses = [Status(solution.status) for solution in self.solutions_]

@@ -54,16 +54,17 @@ class Polynomial(Kernel):
     coef0: Leaf = 0.0
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return _power(self.gamma * jnp.dot(x, z) + self.coef0, self.degree)
+        return (self.gamma * jnp.dot(x, z) + self.coef0) ** whole_degree(self.degree)
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return _power(self.gamma * inner_products(X, Z) + self.coef0, self.degree)
+        return (self.gamma * inner_products(X, Z) + self.coef0) ** whole_degree(self.degree)
 
 
-def _power(base: Float[Array, "..."], degree: Any) -> Float[Array, "..."]:
+def whole_degree(degree: Any) -> int:
+    """Return the degree as an int; raise ValueError if it is no whole number ≥ 0."""
     if not isinstance(degree, numbers.Integral) or degree < 0:
         raise ValueError(f"degree={degree!r} must be a whole number >= 0")
-    return base ** int(degree)
+    return int(degree)
 
 
 @register_dataclass

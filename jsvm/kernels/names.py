@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from jsvm.kernels.base import Function, Kernel
-from jsvm.kernels.dot import Linear, Polynomial, Sigmoid
+from jsvm.kernels.dot import Linear, Polynomial, Sigmoid, whole_degree
 from jsvm.kernels.stationary import RBF, Laplacian
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
@@ -56,9 +56,7 @@ def _named(name: str, gamma: float, degree: Any, coef0: Any) -> Kernel:
     if name == "linear":
         return Linear()
     if name == "poly":
-        if not isinstance(degree, numbers.Integral) or degree < 0:
-            raise ValueError(f"degree={degree!r} must be a whole number >= 0")
-        return Polynomial(degree=int(degree), gamma=gamma, coef0=coef0)
+        return Polynomial(degree=whole_degree(degree), gamma=gamma, coef0=coef0)
     if name == "rbf":
         return RBF(gamma=gamma)
     if name == "sigmoid":
