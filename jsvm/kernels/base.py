@@ -7,6 +7,9 @@ with respect to a kernel works. It answers three questions:
 - ``matrix(X, Z)`` all values at once, by matrix products where there are any; tested equal,
 - ``diagonal(X)``  the values ``pair(x, x)``.
 
+Whoever needs many blocks of one matrix calls ``P = k.prepare(X)`` once and ``k.between`` on rows of
+``P`` for each block: squared lengths and the like are then computed once.
+
 ``k(X)`` and ``k(X, Z)`` give the matrix. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels.
 """
 
@@ -39,6 +42,14 @@ class Kernel:
         """Return k(x_i, x_i) for all rows."""
         X = as_points(X)
         return jax.vmap(self.pair)(X, X)
+
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        """Return what blocks of one matrix share: a pytree, every leaf with one row per point."""
+        return as_points(X)
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        """Return the matrix of prepared points; rows of `P` and `R` come from one `prepare`."""
+        return self.matrix(P, R)
 
     def __call__(
         self, X: Real[Array, "n d"], Z: Real[Array, "m d"] | None = None
@@ -113,6 +124,12 @@ class Sum(Kernel):
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.left.matrix(X, Z) + self.right.matrix(X, Z)
 
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        return self.left.prepare(X), self.right.prepare(X)
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        return self.left.between(P[0], R[0]) + self.right.between(P[1], R[1])
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -136,6 +153,12 @@ class Product(Kernel):
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.left.matrix(X, Z) * self.right.matrix(X, Z)
 
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        return self.left.prepare(X), self.right.prepare(X)
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        return self.left.between(P[0], R[0]) * self.right.between(P[1], R[1])
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -158,6 +181,12 @@ class Scaled(Kernel):
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.factor * self.kernel.matrix(X, Z)
+
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        return self.kernel.prepare(X)
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        return self.factor * self.kernel.between(P, R)
 
 
 @register_dataclass
@@ -183,6 +212,12 @@ class Normalized(Kernel):
         left = _inverse_root(self.kernel.diagonal(X))
         right = _inverse_root(self.kernel.diagonal(Z))
         return self.kernel.matrix(X, Z) * left[:, None] * right[None, :]
+
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        return self.kernel.prepare(X), _inverse_root(self.kernel.diagonal(X))
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        return self.kernel.between(P[0], R[0]) * P[1][:, None] * R[1][None, :]
 
 
 def _inverse_root(square: Float[Array, "..."]) -> Float[Array, "..."]:

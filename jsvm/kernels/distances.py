@@ -1,11 +1,44 @@
 """Distances between rows by matrix products, with gradients that stay finite at zero."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from jsvm._typing import Array
+from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
+
+
+class Points(NamedTuple):
+    """Points moved to a common centre, and their (weighted) squared lengths."""
+
+    coordinates: Array
+    squares: Array
+
+
+class DistanceKernel(Kernel):
+    """A kernel of the (weighted) squared distance: a concrete one gives :meth:`of_squares`."""
+
+    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        """Return the kernel as a function of squared distances."""
+        raise NotImplementedError
+
+    def weights(self, features: int) -> Float[Array, " d"] | None:
+        """Return the weights of the coordinates; None where they are one."""
+        return None
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self.of_squares(squared_distances(X, Z, self.weights(X.shape[1])))
+
+    def prepare(self, X: Real[Array, "n d"]) -> Points:
+        X = as_points(X)
+        return _around(_centre(X), X, self.weights(X.shape[1]))
+
+    def between(self, P: Points, R: Points) -> Float[Array, "n m"]:
+        weights = self.weights(P.coordinates.shape[1])
+        return self.of_squares(_squares_between(P, R, weights))
 
 
 def squared_distances(
@@ -15,19 +48,34 @@ def squared_distances(
 
     The expansion cancels: its error is a few units in the last place of ‖x‖² + ‖z‖². So the points
     are moved to the centre of `Z` first, and what is below that error counts as zero, which makes
-    coincident points coincide also for kernels that take a square root. The centre is the median of
-    some of the points: a mean would follow a single outlier.
+    coincident points coincide also for kernels that take a square root.
     """
+    centre = _centre(Z)
+    return _squares_between(_around(centre, X, weights), _around(centre, Z, weights), weights)
+
+
+def _centre(Z: Float[Array, "m d"]) -> Float[Array, " d"]:
+    """Return the median of some of the points: a mean would follow a single outlier."""
     some = Z[:: max(1, Z.shape[0] // 64)]
-    centre = lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])[None, :]
-    X, Z = X - centre, Z - centre
-    weighted = X if weights is None else X * weights[None, :]
-    x_norms = jnp.sum(X * weighted, axis=1)
-    z_norms = jnp.sum(Z * (Z if weights is None else Z * weights[None, :]), axis=1)
-    norms = x_norms[:, None] + z_norms[None, :]
-    squares = norms - 2.0 * inner_products(weighted, Z)
+    return lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])
+
+
+def _around(
+    centre: Float[Array, " d"], X: Float[Array, "n d"], weights: Float[Array, " d"] | None
+) -> Points:
+    X = X - centre[None, :]
+    return Points(X, jnp.sum(X * _weighted(X, weights), axis=1))
+
+
+def _squares_between(P: Points, R: Points, weights: Float[Array, " d"] | None) -> Array:
+    norms = P.squares[:, None] + R.squares[None, :]
+    squares = norms - 2.0 * inner_products(_weighted(P.coordinates, weights), R.coordinates)
     rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
+
+
+def _weighted(X: Float[Array, "n d"], weights: Float[Array, " d"] | None) -> Float[Array, "n d"]:
+    return X if weights is None else X * weights.astype(X.dtype)[None, :]
 
 
 def safe_root(squares: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -7,13 +7,12 @@ from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
-from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import squared_distances
+from jsvm.kernels.distances import DistanceKernel
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class ARD(Kernel):
+class ARD(DistanceKernel):
     """exp(−Σ_d γ_d (x_d − z_d)²), the diagonal Gaussian kernel: one width for every feature.
 
     Examples
@@ -28,11 +27,12 @@ class ARD(Kernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-jnp.sum(jnp.asarray(self.gamma) * (x - z) ** 2))
 
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+    def weights(self, features: int) -> Float[Array, " d"]:
         # The widths enter as weights, never under a root: γ_d = 0 has a finite gradient.
-        gamma = jnp.asarray(self.gamma, X.dtype)
-        if gamma.shape != (X.shape[1],):
-            raise ValueError(
-                f"gamma must hold {X.shape[1]} widths, one a feature, not {gamma.shape}"
-            )
-        return jnp.exp(-squared_distances(X, Z, gamma))
+        gamma = jnp.asarray(self.gamma)
+        if gamma.shape != (features,):
+            raise ValueError(f"gamma must hold {features} widths, one a feature, not {gamma.shape}")
+        return gamma
+
+    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        return jnp.exp(-squares)

@@ -7,13 +7,12 @@ from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
-from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import safe_root, squared_distances
+from jsvm.kernels.distances import DistanceKernel, safe_root
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Plummer(Kernel):
+class Plummer(DistanceKernel):
     """1 / (‖x − z‖ + ρ)^ζ (003, section 4).
 
     Examples
@@ -29,13 +28,13 @@ class Plummer(Kernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)
 
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return (safe_root(squared_distances(X, Z)) + self.rho) ** (-self.zeta)
+    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        return (safe_root(squares) + self.rho) ** (-self.zeta)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Sine(Kernel):
+class Sine(DistanceKernel):
     """sin(θ‖x − z‖), indefinite with a zero diagonal (003, section 4).
 
     Examples
@@ -50,5 +49,5 @@ class Sine(Kernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.sin(self.theta * safe_root(jnp.sum((x - z) ** 2)))
 
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return jnp.sin(self.theta * safe_root(squared_distances(X, Z)))
+    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        return jnp.sin(self.theta * safe_root(squares))

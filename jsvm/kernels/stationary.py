@@ -8,12 +8,12 @@ from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import absolute_distances, squared_distances
+from jsvm.kernels.distances import DistanceKernel, absolute_distances
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class RBF(Kernel):
+class RBF(DistanceKernel):
     """exp(−γ‖x − z‖²), the radial Gaussian kernel (004, eq. 2.1).
 
     Examples
@@ -28,8 +28,8 @@ class RBF(Kernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum((x - z) ** 2))
 
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return jnp.exp(-self.gamma * squared_distances(X, Z))
+    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        return jnp.exp(-self.gamma * squares)
 
 
 @register_dataclass

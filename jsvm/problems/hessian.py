@@ -110,10 +110,15 @@ class Tile:
     def of(cls, hessian: Dense) -> "Tile":
         """Prepare a dense Hessian."""
         matrix, ridge = jnp.asarray(hessian.matrix), hessian.ridge_vector()
-        diagonal = jnp.diagonal(matrix) + ridge
+        return cls.whole(matrix + jnp.diag(ridge), ridge)
+
+    @classmethod
+    def whole(cls, matrix: Float[Array, "n n"], ridge: Any = None) -> "Tile":
+        """Prepare a matrix that has its ridge added already."""
+        diagonal = jnp.diagonal(matrix)
         precision = jnp.finfo(matrix.dtype)
         floor = 8 * precision.eps * jnp.abs(diagonal) + precision.tiny
-        return cls(matrix + jnp.diag(ridge), diagonal, ridge, floor)
+        return cls(matrix, diagonal, jnp.zeros_like(diagonal) if ridge is None else ridge, floor)
 
     @property
     def size(self) -> int:

@@ -1,5 +1,6 @@
 """Solvers: SMO with block steps on a tile, and the host loop around it."""
 
+from jsvm.solvers.config import SMO
 from jsvm.solvers.host import solve, solve_batch
 from jsvm.solvers.selection import (
     State,
@@ -9,7 +10,6 @@ from jsvm.solvers.selection import (
     most_violating,
     second_order,
 )
-from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 
 __all__ = [

@@ -18,8 +18,9 @@ import numpy as np
 from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
+from jsvm.solvers.config import SMO, Recipe
 from jsvm.solvers.prepare import canonical, cast, check_finite, feasible_start, innermost, pad
-from jsvm.solvers.smo import SMO, Progress, Recipe, advance, begin, best_point, slots_for
+from jsvm.solvers.smo import Progress, advance, begin, best_point, slots_for
 from jsvm.solvers.status import Solution, Status
 
 WORK_PER_TURN = 3e8  # pair steps times variables: about a second

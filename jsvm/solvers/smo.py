@@ -11,7 +11,6 @@ When the violation passes `tol`, a last block step on the final active set takes
 rounding level. With ``block=False`` these are the papers' algorithms, step by step.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,127 +22,15 @@ from jaxtyping import Float, Int
 from jsvm._typing import Array, Scalar
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
+from jsvm.solvers.config import Recipe
 from jsvm.solvers.newton import block_step
-from jsvm.solvers.selection import SELECTIONS, Memory, Selection, State, second_order
+from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status
-from jsvm.solvers.steps import STEPS, Step
-from jsvm.solvers.stopping import MEASURES, Measure
 
-MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
 FEWEST_SLOTS = 64
 SLOT_FACTOR = 2
 LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
 MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
-
-
-@dataclass(frozen=True)
-class SMO:
-    """Configuration of the SMO solver.
-
-    Parameters
-    ----------
-    selection : str or function
-        'most_violating', 'second_order', 'maximum_gain', 'hybrid_maximum_gain', 'greedy', or any
-        ``select(state, program) -> (i, j)``.
-    step : {'plain', 'planning_ahead', 'overshoot'}
-        How far to move a pair. Planning ahead is defined with second-order selection.
-    recent : int
-        Number of recent working sets that planning ahead tries.
-    block : bool
-        Mix in block steps; False gives the papers' algorithms.
-    stopping : {'gap', 'joachims'}
-        The violation that is compared with `tol`.
-    tol : float
-        Tolerance.
-    max_steps : int or None
-        Budget of pair steps; None is ten million with block steps, a hundred million without.
-    time_limit : float or None
-        Seconds.
-    run : int
-        Pair steps between two block steps.
-    slots : int
-        Largest number of free variables for which block steps are taken before the last one;
-        inside ``jit`` and ``vmap`` also the number of variables that a block step holds.
-
-    Examples
-    --------
-    >>> SMO(step="planning_ahead", block=False).recent
-    1
-    """
-
-    selection: str | Selection = "second_order"
-    step: str = "plain"
-    recent: int = 1
-    block: bool = True
-    stopping: str = "gap"
-    tol: float = 1e-3
-    max_steps: int | None = None
-    time_limit: float | None = None
-    run: int = 200
-    slots: int = 512
-
-    def __post_init__(self) -> None:
-        for name, value, known in (
-            ("selection", self.selection, SELECTIONS),
-            ("step", self.step, STEPS),
-            ("stopping", self.stopping, MEASURES),
-        ):
-            own = name == "selection" and callable(value)
-            if not own and value not in known:
-                raise ValueError(f"{name}={value!r} is unknown; use one of {sorted(known)}")
-        if self.step == "planning_ahead" and self.selection not in ("second_order", second_order):
-            raise ValueError(
-                "step='planning_ahead' is defined with selection='second_order' "
-                f"(004, Algorithm 7.2), not with {self.selection!r}"
-            )
-        for name, value, least in (
-            ("recent", self.recent, 1),
-            ("run", self.run, 1),
-            ("slots", self.slots, 2),
-            ("max_steps", self.max_steps, 0),
-        ):
-            if value is not None and value < least:
-                raise ValueError(f"{name}={value!r} must be at least {least}")
-        if not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r} must be positive")
-
-    @property
-    def step_budget(self) -> int:
-        """The largest number of pair steps."""
-        if self.max_steps is None:
-            return MAX_STEPS_WITH_BLOCKS if self.block else MAX_STEPS_WITHOUT
-        return min(self.max_steps, 2 * 10**9)  # steps are counted in 32 bits
-
-    def recipe(self, slots: int, elastic: bool) -> "Recipe":
-        """Return the part of the configuration that is compiled in."""
-        select = self.selection if callable(self.selection) else SELECTIONS[self.selection]
-        return Recipe(
-            select=select,
-            step=STEPS[self.step],
-            measure=MEASURES[self.stopping],
-            planning=self.recent if self.step == "planning_ahead" else 0,
-            run=self.run,
-            slots=slots if self.block else 0,
-            largest=self.slots,
-            elastic=elastic,
-        )
-
-
-class Recipe(NamedTuple):
-    """What is compiled in: the strategies, and the number of slots of a block step.
-
-    An elastic recipe stops and asks for another number of slots when they do not fit the number of
-    free variables; one that is not takes the first free variables that it has slots for.
-    """
-
-    select: Selection
-    step: Step
-    measure: Measure
-    planning: int
-    run: int
-    slots: int  # 0: no block steps
-    largest: int
-    elastic: bool
 
 
 class Anchor(NamedTuple):
@@ -169,12 +56,18 @@ class Progress(NamedTuple):
     status: Array
 
 
-def begin(program: QuadraticProgram, alpha: Float[Array, " n"], recipe: Recipe) -> Progress:
+def begin(
+    program: QuadraticProgram,
+    alpha: Float[Array, " n"],
+    recipe: Recipe,
+    gradient: Float[Array, " n"] | None = None,
+) -> Progress:
     """Return the progress at a feasible start."""
+    gradient = program.gradient(alpha) if gradient is None else gradient
     memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields)) if recipe.planning else None
     state = State(
         alpha=alpha,
-        gradient=program.gradient(alpha),
+        gradient=gradient,
         recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
         memory=memory,
     )
@@ -216,6 +109,36 @@ def advance(
 
     start = progress._replace(free=jnp.int32(0)), progress.status == Status.RUNNING
     return lax.while_loop(lambda carry: carry[1], one_turn, start)[0]
+
+
+@partial(jax.jit, static_argnames="recipe")
+def relax(
+    program: QuadraticProgram, tol: Scalar, limit: Int[Array, ""] | int, recipe: Recipe
+) -> Progress:
+    """From α = 0 bring the violation below `tol`, or take `limit` pair steps; no verdict.
+
+    This is the work on a part of a larger problem: `linear` is its G, the bounds are those of the
+    change of α, and whoever owns the larger problem judges what was reached.
+    """
+    alpha = jnp.zeros_like(program.linear)
+    start = begin(program, alpha, recipe, gradient=program.linear)
+    start = start._replace(violation=recipe.measure(program, alpha, program.linear))
+
+    def one_turn(progress: Progress) -> Progress:
+        length = jnp.where(progress.steps == 0, max(recipe.run, program.size // 2), recipe.run)
+        stop = jnp.minimum(limit, progress.steps + length)
+        progress = _run(program, progress, tol, stop, recipe)
+        if not recipe.slots:
+            return progress
+        progress = _block(program, progress, progress.violation <= tol, recipe)
+        state = progress.state
+        return progress._replace(violation=recipe.measure(program, state.alpha, state.gradient))
+
+    def going(progress: Progress) -> Array:
+        running = (progress.status == Status.RUNNING) & ~progress.stalled
+        return running & (progress.violation > tol) & (progress.steps < limit)
+
+    return lax.while_loop(going, one_turn, start)
 
 
 def _turn(
@@ -321,7 +244,7 @@ def _block(
     """Take a block step, or ask for another number of slots, or do nothing."""
     state = progress.state
     free = jnp.sum((state.alpha > program.lower) & (state.alpha < program.upper))
-    last = passed & (progress.attempts < MAX_ATTEMPTS // 2)
+    last = passed & (progress.attempts < MAX_ATTEMPTS // 2) & recipe.polish
     wanted = (last | (~passed & (free <= recipe.largest))) & (free > 1)
     if recipe.elastic:
         misfit = wanted & ~fits(recipe.slots, free)

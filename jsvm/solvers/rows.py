@@ -1,0 +1,220 @@
+"""Kernel rows on the device: computed in blocks, once, and kept within a budget of bytes.
+
+Rows are kept in slabs, arrays of a fixed number of rows that are allocated when they are needed
+and written in place. When the budget is full, the rows that were not used for the longest time are
+overwritten. Sums of rows, Σ c_k K[k, :], are what the solver asks for; they are taken row by row
+from the slabs, so that they cost one read of each row.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.tree_util import register_dataclass
+
+from jsvm._typing import Leaf
+from jsvm.kernels import Kernel
+
+BLOCKS = (512, 128, 32)  # rows computed at once
+BLOCK_BYTES, SLAB_BYTES = 2**26, 2**27
+UNROLL = 4  # rows added in one pass over the sum
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class KernelSource:
+    """k(X, X), from points prepared once."""
+
+    kernel: Leaf
+    points: Leaf
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class HostSource:
+    """k(X, X) with a kernel that JAX cannot trace."""
+
+    kernel: Leaf
+    X: Leaf
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class MatrixSource:
+    """A matrix in memory."""
+
+    matrix: Leaf
+
+
+Source = KernelSource | HostSource | MatrixSource
+
+
+def source_of(kernel: Kernel, X: Any) -> KernelSource | HostSource:
+    """Return the source of the matrix of a kernel on points that are JAX arrays."""
+    if kernel.runs_on_host():
+        return HostSource(kernel, X)
+    return KernelSource(kernel, _prepare(kernel, X))
+
+
+class Rows:
+    """The rows of one matrix.
+
+    Parameters
+    ----------
+    source : Source
+        Where rows come from.
+    size : int
+        Number of rows and columns.
+    dtype : dtype
+        Of the rows.
+    budget : float
+        Bytes for rows that are kept.
+    """
+
+    def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float) -> None:
+        self.source, self.size, self.dtype = source, size, dtype
+        self.computed = 0
+        row_bytes = size * dtype.itemsize
+        affordable = min(max(int(budget / row_bytes), BLOCKS[-1]), size)
+        self._height = min(affordable, max(SLAB_BYTES // row_bytes, BLOCKS[-1]))  # of a slab
+        self._capacity = affordable // self._height * self._height
+        self._blocks = [b for b in BLOCKS if b * row_bytes <= BLOCK_BYTES]
+        self._slabs: list[jax.Array] = []
+        self._slot_of = np.full(size, -1)  # of an example
+        self._example_in = np.full(self._capacity, -1)  # of a slot
+        self._last_use = np.full(self._capacity, -1)
+        self._clock = self._used = 0
+
+    def square(self, some: np.ndarray) -> jax.Array:
+        """Return the part K[some, some] of the matrix."""
+        if isinstance(self.source, HostSource):
+            return self.source.kernel(self.source.X[some], self.source.X[some])
+        return _square(self.source, some)
+
+    def sum(self, some: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once."""
+        self._clock += 1
+        weights = np.bincount(some, coefficients, self.size)
+        some = np.unique(some)
+        weights = weights[some].astype(self.dtype)
+        total = np.zeros(self.size, self.dtype)
+        if isinstance(self.source, MatrixSource):
+            return np.asarray(_add_rows(total, self.source.matrix, *_padded(some, weights)))
+        slots = self._slot_of[some]
+        total = self._add(total, slots[slots >= 0], weights[slots >= 0])
+        some, weights = some[slots < 0], weights[slots < 0]
+        while len(some):
+            slots = self._compute(some)
+            total = self._add(total, slots, weights[: len(slots)])
+            some, weights = some[len(slots) :], weights[len(slots) :]
+        return np.asarray(total)
+
+    def _add(self, total: Any, slots: np.ndarray, weights: np.ndarray) -> Any:
+        """Add the rows in these slots, slab after slab."""
+        self._last_use[slots] = self._clock
+        homes, places = np.divmod(slots, self._height)
+        for home in np.unique(homes):
+            here = homes == home
+            padded = _padded(places[here], weights[here], self._height)
+            total = _add_rows(total, self._slabs[home], *padded)
+        return total
+
+    def _compute(self, some: np.ndarray) -> np.ndarray:
+        """Compute and keep the first of these rows, at most a block; return their slots."""
+        home, places = self._room(next((b for b in self._blocks if b <= len(some)), len(some)))
+        now, slots = some[: len(places)], home * self._height + places
+        lost = self._example_in[slots]
+        self._slot_of[lost[lost >= 0]] = -1
+        self._example_in[slots], self._slot_of[now] = now, slots
+        self.computed += len(now)
+        size = next(b for b in reversed(BLOCKS) if len(now) <= b)
+        now, places = _filled(now, size), _filled(places, size)
+        if isinstance(self.source, HostSource):
+            block = self.source.kernel(self.source.X[now], self.source.X)
+            self._slabs[home] = _write_rows(self._slabs[home], block, places)
+        else:
+            self._slabs[home] = _write_computed(self._slabs[home], self.source, now, places)
+        return slots
+
+    def _room(self, wanted: int) -> tuple[int, np.ndarray]:
+        """Return a slab and at most `wanted` places in it: new ones, or those unused longest."""
+        if self._used < self._capacity:
+            home, begin = divmod(self._used, self._height)
+            if begin == 0:
+                self._slabs.append(jnp.zeros((self._height, self.size), self.dtype))
+            end = min(begin + wanted, self._height)
+            self._used += end - begin
+            return home, np.arange(begin, end)
+        oldest = np.argpartition(self._last_use, wanted - 1)[:wanted]
+        homes, places = np.divmod(oldest, self._height)
+        home = int(np.bincount(homes).argmax())
+        return home, places[homes == home]
+
+
+def _filled(values: np.ndarray, size: int) -> np.ndarray:
+    """Return the values with copies of the first one up to `size`."""
+    return np.concatenate([values, np.full(size - len(values), values[0])])
+
+
+def _padded(
+    places: np.ndarray, weights: np.ndarray, size: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.int32]:
+    """Return both padded with zeros to `size` (a power of two if None), and their length."""
+    count = len(places)
+    size = 1 << (count - 1).bit_length() if size is None else size
+    size = -(-size // UNROLL) * UNROLL
+    padded_places, padded_weights = np.zeros(size, np.int32), np.zeros(size, weights.dtype)
+    padded_places[:count], padded_weights[:count] = places, weights
+    return padded_places, padded_weights, np.int32(count)
+
+
+@jax.jit
+def _prepare(kernel: Kernel, X: Any) -> Any:
+    return kernel.prepare(X)
+
+
+@jax.jit
+def _square(source: KernelSource | MatrixSource, some: Any) -> Any:
+    if isinstance(source, MatrixSource):
+        return source.matrix[some[:, None], some[None, :]]
+    points = jax.tree.map(lambda leaf: leaf[some], source.points)
+    return source.kernel.between(points, points)
+
+
+@partial(jax.jit, donate_argnums=0)
+def _write_computed(slab: Any, source: KernelSource, some: Any, places: Any) -> Any:
+    points = jax.tree.map(lambda leaf: leaf[some], source.points)
+    return _write(slab, source.kernel.between(points, source.points), places)
+
+
+@partial(jax.jit, donate_argnums=0)
+def _write_rows(slab: Any, rows: Any, places: Any) -> Any:
+    return _write(slab, rows, places)
+
+
+def _write(slab: Any, rows: Any, places: Any) -> Any:
+    """Return the slab with the rows in these places, one copy a row."""
+
+    def put(k: Any, slab: Any) -> Any:
+        row = lax.dynamic_index_in_dim(rows, k, 0)
+        return lax.dynamic_update_index_in_dim(slab, row, places[k], 0)
+
+    return lax.fori_loop(0, rows.shape[0], put, slab)
+
+
+@jax.jit
+def _add_rows(total: Any, block: Any, places: Any, coefficients: Any, count: Any) -> Any:
+    """Return total + Σ_k coefficients[k] · block[places[k]] over the first `count` places."""
+
+    def add(k: Any, total: Any) -> Any:
+        for j in range(UNROLL):
+            place = k * UNROLL + j
+            row = lax.dynamic_index_in_dim(block, places[place], 0, keepdims=False)
+            total = total + coefficients[place] * row
+        return total
+
+    return lax.fori_loop(0, (count + UNROLL - 1) // UNROLL, add, total)
