@@ -1,7 +1,8 @@
 """Solvers: SMO with block steps on a tile, and the host loop around it."""
 
+from jsvm.solvers.batch import solve_batch
 from jsvm.solvers.config import SMO
-from jsvm.solvers.host import solve, solve_batch
+from jsvm.solvers.host import solve
 from jsvm.solvers.selection import (
     State,
     greedy,

@@ -23,16 +23,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import register_dataclass
 
+from jsvm._typing import Leaf
 from jsvm.problems import QuadraticProgram, Tile
-from jsvm.solvers.config import SMO
+from jsvm.solvers.config import SMO, Recipe
+from jsvm.solvers.inverse import LARGEST_EXPLICIT
 from jsvm.solvers.newton import block_step
+from jsvm.solvers.prepare import Layout, check_finite
 from jsvm.solvers.rows import Rows
 from jsvm.solvers.smo import relax
+from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 
 FIRST_TILE, LARGEST_TILE = 256, 4096
 LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
+LARGEST_WELCOME = 1024  # violators in a tile, unless there are more free variables
 FRACTION = 0.1  # of the gap, to which a tile is solved
 PATIENCE = 5  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
@@ -133,6 +139,8 @@ class Decomposition:
     exact_sum : function or None
         Like ``rows.sum``, in higher precision; None where the rows have it already.
     solver : SMO
+    layout : Layout
+        Where the variables are.
     """
 
     def __init__(
@@ -142,12 +150,16 @@ class Decomposition:
         ridge: np.ndarray | None,
         exact_sum: Callable[[np.ndarray, np.ndarray], np.ndarray] | None,
         solver: SMO,
+        layout: Layout,
     ) -> None:
         self.vectors, self.rows, self.ridge, self.solver = vectors, rows, ridge, solver
+        self.layout = layout
         self.exact_sum = rows.sum if exact_sum is None else exact_sum
+        self.square = Square(rows)
         self.status = Status.RUNNING
         self.steps = self.newton_steps = 0
         self._polished = False
+        self._crowd, self._welcome = 2 * len(vectors.alpha) + 1, FIRST_TILE
         self._refreshes = self._idle = 0
         self._best = np.inf, np.inf, vectors.alpha.copy()  # objective, gap, point
         self.refresh()
@@ -159,6 +171,7 @@ class Decomposition:
         used = np.flatnonzero(v.alpha)
         v.gradient = v.linear.copy()
         self._subtract(used, v.alpha[used], self.exact_sum)
+        self._fresh = True
         self.gap = look(v).gap
         if v.objective < self._best[0]:
             self._best = v.objective, self.gap, v.alpha.copy()
@@ -181,32 +194,73 @@ class Decomposition:
         if self.status == Status.RUNNING and self._idle > PATIENCE:
             self._judge_stall()
 
-    def _solve_tile(self, view: View) -> None:
+    def facts(self) -> dict[str, Any]:
+        """Return the numbers of the last round."""
+        return {
+            "violation": self.gap,
+            "objective": self.vectors.objective,
+            "support_vectors": int(np.count_nonzero(self.vectors.alpha)),
+            "kernel_rows": self.rows.computed,
+            "steps": self.steps,
+            "newton_steps": self.newton_steps,
+        }
+
+    def point(self) -> np.ndarray:
+        """Return α in the order of the variables."""
+        return self.vectors.alpha[self.layout.places]
+
+    def best(self) -> tuple[QuadraticProgram, np.ndarray, np.ndarray]:
+        """Return the program without its kernel part, the best point, and its fresh gradient."""
         v = self.vectors
-        size = tile_size(len(view.free))
-        some = choose(view, min(size, len(v.alpha)))
+        if not self._fresh:
+            self.refresh()
+        objective, _, alpha = self._best
+        if self.status != Status.CONVERGED and objective < v.objective:
+            v.alpha = alpha
+            self.refresh()
+        doubled = self.ridge is None or len(v.alpha) > self.rows.size
+        hessian = RidgeOnly(np.zeros_like(v.alpha) if doubled else self.ridge)
+        program = QuadraticProgram(hessian, v.linear, v.lower, v.upper, v.groups, v.totals)
+        return program, v.alpha, v.gradient
+
+    def _solve_tile(self, view: View) -> None:
+        size = tile_size(len(view.free) + self._newcomers(view))
+        some = self.square.arrange(choose(view, size), size)
         wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
-        recipe = self.solver.recipe(min(size // 2, 512), elastic=False)._replace(polish=False)
-        recipe = recipe._replace(largest=recipe.slots)
-        tile = self._tile(some, view, size)
-        progress = relax(tile, wanted, np.int32(limit), recipe)
-        self._move(some, np.asarray(progress.state.alpha), tile)
-        self.steps += int(progress.steps)
-        self.newton_steps += int(progress.newton_steps)
-        if int(progress.status) == Status.UNBOUNDED:
+        recipe = self.solver.recipe(min(size, LARGEST_EXPLICIT), elastic=False)
+        recipe = recipe._replace(polish=False, largest=recipe.slots)
+        tile = self._tile(some, view)
+        end = jax.device_get(_relax(tile, wanted, np.int32(limit), recipe))
+        self._move(some, end.change, tile)
+        self.steps += int(end.steps)
+        self.newton_steps += int(end.newton_steps)
+        if end.status == Status.UNBOUNDED:
             self.status = Status.UNBOUNDED
+
+    def _newcomers(self, view: View) -> int:
+        """Return for how many violators there should be room.
+
+        As many as there are free variables; more while their number does not fall.
+        """
+        outside = np.where(view.can_up, view.distance, -view.distance)
+        crowd = int(np.sum((outside > 0.5 * self.solver.tol) & (view.can_up != view.can_down)))
+        if crowd > 0.5 * self._crowd:
+            self._welcome = min(2 * self._welcome, LARGEST_WELCOME)
+        self._crowd = crowd
+        return min(crowd, max(self._welcome, len(view.free)))
 
     def _finish(self, view: View) -> None:
         """The gap passes: a Newton step on all free variables, then the last word."""
         free = len(view.free)
         if self.solver.block and not self._polished and 2 <= free <= LARGEST_NEWTON:
             self._polished = True
-            size = tile_size(free // 2)
-            tile = self._tile(view.free, view, size)
-            change, rounds = _newton(tile, size)
-            self._move(view.free, np.asarray(change), tile)
-            self.newton_steps += int(rounds)
+            size = tile_size(free)
+            some = self.square.arrange(view.free, size)
+            tile = self._tile(some, view)
+            end = jax.device_get(_newton(tile, size))
+            self._move(some, end.change, tile)
+            self.newton_steps += int(end.newton_steps)
             return
         self.refresh()
         self._refreshes += 1
@@ -226,44 +280,40 @@ class Decomposition:
         elif self.gap >= 0.5 * gap or self._refreshes > MAX_REFRESHES:
             self.status = Status.STALLED
 
-    def _tile(self, some: np.ndarray, view: View, size: int) -> QuadraticProgram:
-        """Return the program of the change of these variables, padded to `size`."""
+    def _tile(self, some: np.ndarray, view: View) -> "Part":
+        """Return the program of the change of these variables; −1 stands for none."""
         v, dtype = self.vectors, self.rows.dtype
-        examples = np.zeros(size, np.int32)
-        examples[: len(some)] = some % self.rows.size
-        matrix = self.rows.square(examples)
-        ridge = np.zeros(size, dtype)
-        if self.ridge is not None:
-            ridge = self.ridge[examples].astype(dtype)
+        present = some >= 0
 
         def pick(values: np.ndarray, kind: Any = dtype) -> np.ndarray:
-            picked = np.zeros(size, kind)
-            picked[: len(some)] = values[some]
-            return picked
+            return np.where(present, values[some], 0).astype(kind)
 
-        return _tile_program(
-            matrix,
-            examples,
-            ridge,
-            pick(view.distance),
-            pick(v.lower - v.alpha),
-            pick(v.upper - v.alpha),
-            pick(v.groups, np.int32),
-            np.zeros(len(v.totals), dtype),
+        ridge = None
+        if self.ridge is not None:
+            examples = (some % self.rows.size).astype(np.int32)
+            ridge = examples, self.ridge[examples].astype(dtype)
+        return Part(
+            matrix=self.square.matrix,
+            linear=pick(view.distance),
+            lower=pick(v.lower - v.alpha),
+            upper=pick(v.upper - v.alpha),
+            groups=pick(v.groups, np.int32),
+            totals=np.zeros(len(v.totals), dtype),
+            ridge=ridge,
         )
 
-    def _move(self, some: np.ndarray, change: np.ndarray, tile: QuadraticProgram) -> None:
+    def _move(self, some: np.ndarray, change: np.ndarray, tile: "Part") -> None:
         """Add the change to α and its effect to G."""
         v = self.vectors
-        change = change[: len(some)].astype(float)
-        old = v.alpha[some]
-        new = np.clip(old + change, v.lower[some], v.upper[some])
-        new = np.where(change >= np.asarray(tile.upper)[: len(some)], v.upper[some], new)
-        new = np.where(change <= np.asarray(tile.lower)[: len(some)], v.lower[some], new)
-        new = np.where(change == 0, old, new)
+        moved = (change != 0) & (some >= 0)
+        some, change = some[moved], change[moved].astype(float)
+        old, lower, upper = v.alpha[some], v.lower[some], v.upper[some]
+        new = np.clip(old + change, lower, upper)
+        new = np.where(change >= tile.upper[moved], upper, new)
+        new = np.where(change <= tile.lower[moved], lower, new)
         v.alpha[some] = new
-        moved = new != old
-        self._subtract(some[moved], (new - old)[moved], self.rows.sum)
+        self._fresh = False
+        self._subtract(some, new - old, self.rows.sum)
 
     def _subtract(self, some: np.ndarray, change: np.ndarray, sum_of_rows: Callable) -> None:
         """G ← G − Q change."""
@@ -272,36 +322,71 @@ class Decomposition:
             return
         examples = some % n
         product = np.asarray(sum_of_rows(examples, change), float)
+        check_finite(product)
         if self.ridge is not None:
             product = product + self.ridge * np.bincount(examples, change, n)
         v.gradient -= np.tile(product, len(v.alpha) // n)
 
 
-def tile_size(free: int) -> int:
-    """Return the size of a tile for so many free variables: a power of two, half of it for them."""
+def tile_size(variables: int) -> int:
+    """Return the size of a tile for so many variables: a power of two between the limits."""
     size = FIRST_TILE
-    while size < 2 * free and size < LARGEST_TILE:
+    while size < variables and size < LARGEST_TILE:
         size *= 2
     return size
 
 
-@jax.jit
-def _tile_program(
-    matrix: Any,
-    examples: Any,
-    ridge: Any,
-    linear: Any,
-    lower: Any,
-    upper: Any,
-    groups: Any,
-    totals: Any,
-) -> QuadraticProgram:
-    same = examples[:, None] == examples[None, :]
-    matrix = matrix + jnp.where(same, ridge[:, None], 0.0)
-    return QuadraticProgram(Tile.whole(matrix), linear, lower, upper, groups, totals)
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class RidgeOnly:
+    """What a certificate asks of Q."""
+
+    ridge: Leaf
+
+    def ridge_vector(self) -> Any:
+        """Return the part of the diagonal that is not the kernel's."""
+        return self.ridge
+
+
+class Part(NamedTuple):
+    """The problem of a working set: find the change of α."""
+
+    matrix: Any
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    groups: np.ndarray
+    totals: np.ndarray
+    ridge: tuple[np.ndarray, np.ndarray] | None  # examples, and what Q has more than K for each
+
+    def program(self) -> QuadraticProgram:
+        """Return it as a quadratic program."""
+        matrix = self.matrix
+        if self.ridge is not None:
+            examples, ridge = self.ridge
+            same = examples[:, None] == examples[None, :]
+            matrix = matrix + jnp.where(same, ridge[:, None], 0.0)
+        tile = Tile.whole(matrix)
+        return QuadraticProgram(tile, self.linear, self.lower, self.upper, self.groups, self.totals)
+
+
+class End(NamedTuple):
+    """What became of a working set."""
+
+    change: Any
+    steps: Any
+    newton_steps: Any
+    status: Any
+
+
+@partial(jax.jit, static_argnames="recipe")
+def _relax(part: Part, tol: Any, limit: Any, recipe: Recipe) -> End:
+    end = relax(part.program(), tol, limit, recipe)
+    return End(end.state.alpha, end.steps, end.newton_steps, end.status)
 
 
 @partial(jax.jit, static_argnames="slots")
-def _newton(tile: QuadraticProgram, slots: int) -> tuple[Any, Any]:
-    change, _, rounds = block_step(tile, jnp.zeros_like(tile.linear), tile.linear, slots)
-    return change, rounds
+def _newton(part: Part, slots: int) -> End:
+    program = part.program()
+    change, _, rounds = block_step(program, jnp.zeros_like(part.linear), program.linear, slots)
+    return End(change, jnp.int32(0), rounds, jnp.int32(Status.RUNNING))

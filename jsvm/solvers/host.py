@@ -1,14 +1,15 @@
-"""The host's side of solving: precision, padding, time, interruption, and the certificate.
+"""The host's side of solving: precision, padding, which level, and the certificate.
 
-A concrete program is padded to one of few sizes, so that nearby sizes share compiled programs, and
-solved in turns of a bounded number of steps, between which the host looks at the clock. Padded
-variables have a box of zero width and never move. Inside ``jit`` or ``vmap`` the same solver runs
-as part of the caller's program.
+A concrete program is padded to one of few sizes, so that nearby sizes share compiled programs.
+Small ones are solved on one tile (`whole.py`), large ones on many (`decomposition.py`); both go
+round by round, and between two rounds the host looks after the rest (`monitor.py`). Inside ``jit``
+or ``vmap`` the solver of one tile runs as part of the caller's program.
 """
 
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,16 +17,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.precision import at_once, is_traced, scope, working_dtype
-from jsvm.problems import Dense, FromKernel, QuadraticProgram, Tile, validate
-from jsvm.problems.certificate import Certificate, certify
-from jsvm.solvers.config import SMO, Recipe
-from jsvm.solvers.prepare import canonical, cast, check_finite, feasible_start, innermost, pad
-from jsvm.solvers.smo import Progress, advance, begin, best_point, slots_for
-from jsvm.solvers.status import Solution, Status
+from jsvm.problems import FromKernel, QuadraticProgram, validate
+from jsvm.problems.certificate import certify
+from jsvm.solvers.config import SMO
+from jsvm.solvers.decomposition import Decomposition, Vectors
+from jsvm.solvers.monitor import Checkpoint, Monitor
+from jsvm.solvers.prepare import Layout, canonical, cast, feasible_start, innermost, pad
+from jsvm.solvers.rows import MatrixSource, Rows, Source, source_of
+from jsvm.solvers.smo import advance, best_point
+from jsvm.solvers.status import Solution, Status, to_numpy
+from jsvm.solvers.whole import WholeTile, start_whole
 
-WORK_PER_TURN = 3e8  # pair steps times variables: about a second
-SHORTEST_TURN = 1000  # pair steps
+LARGEST_WHOLE = 2560  # variables of a problem that is solved on one tile
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
+EXACT_BUDGET = 2.0**28  # bytes for float64 rows, where the solver works in float32
+DOUBLE = np.dtype("float64")
 
 
 def solve(
@@ -34,6 +40,9 @@ def solve(
     start: Any = None,
     *,
     dtype: Any = None,
+    progress: bool = False,
+    callback: Callable[[dict[str, Any]], Any] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Solution:
     """Solve a quadratic program and certify the answer.
 
@@ -47,12 +56,22 @@ def solve(
         A feasible point to start from.
     dtype : {'float64', 'float32'}, optional
         What to compute in; by default float64 on a CPU and float32 elsewhere. Inside a JAX
-        transformation the dtype of the problem is used.
+        transformation the dtype of the problem is used. In float32 success is declared only on a
+        gradient computed in float64.
+    progress : bool
+        Show a bar with gap, objective, support vectors and kernel rows.
+    callback : function, optional
+        Called after every round with a dict of `violation`, `objective`, `support_vectors`,
+        `kernel_rows`, `steps`, `newton_steps` and `seconds`; a true return value stops the run.
+    checkpoint : path, optional
+        A .npz file to which a long run is saved now and then, and at its end; if it exists, the run
+        goes on from it.
 
     Returns
     -------
     Solution
-        NumPy arrays and numbers; JAX arrays inside a transformation.
+        NumPy arrays and numbers; JAX arrays inside a transformation. Its `history` has the dict of
+        every round.
 
     Examples
     --------
@@ -70,183 +89,133 @@ def solve(
         return _solve_traced(problem, solver, start)
     validate(problem)
     chosen = working_dtype(dtype)
+    file = None if checkpoint is None else Checkpoint(checkpoint, problem)
+    monitor = Monitor(solver.time_limit, progress, callback, file)
     # A program that does not depend on what is being traced is solved at once, in float64.
     with at_once(), scope(chosen):
-        return _solve_concrete(problem, solver, start, chosen)
-
-
-def solve_batch(
-    problems: QuadraticProgram, solver: SMO | None = None, *, dtype: Any = None
-) -> Solution:
-    """Solve a stack of programs at once: every array has a leading axis, Q is dense.
-
-    All programs advance together under ``vmap``; the slowest decides.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from jsvm import problems
-    >>> one = problems.c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0)
-    >>> solve_batch(jax.tree.map(lambda a: np.stack([a, a]), one)).alpha.shape
-    (2, 2)
-    """
-    solver = SMO() if solver is None else solver
-    chosen = working_dtype(dtype)
-    _validate_batch(problems)
-    with scope(chosen):
-        n = problems.linear.shape[1]
-        recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
-        program = jax.tree.map(partial(cast, dtype=chosen), problems)
-        tile, progress = _start_batch(program, recipe)
-        progress, history = _drive(tile, progress, solver, recipe, n)
-        alpha, certificate = _certify_batch(tile, progress)
-        solution = _to_numpy(_report(alpha, progress, certificate, kernel_rows=0))
-        return replace(solution, history=history)
-
-
-def _validate_batch(problems: QuadraticProgram) -> None:
-    """Raise ValueError if a stack of programs is malformed or one of them infeasible."""
-    matrix = getattr(problems.hessian, "matrix", None)
-    if matrix is None or matrix.ndim != 3:
-        raise ValueError("solve_batch needs a dense Hessian with a leading axis")
-    if problems.totals is None or problems.l1 is not None:
-        raise ValueError("solve_batch needs groups and no l1 term; use vmap(solve) for others")
-    check_finite(matrix)
-    vectors = jax.tree.map(np.asarray, replace(problems, hessian=None))
-    stub = Dense(np.broadcast_to(0.0, matrix.shape[1:]))
-    for k in range(matrix.shape[0]):
-        validate(replace(jax.tree.map(lambda leaf, k=k: leaf[k], vectors), hessian=stub))
+        return _solve_concrete(problem, solver, start, chosen, monitor)
 
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:
     program, restore = canonical(problem)
-    n = program.size
-    recipe = solver.recipe(min(n, solver.slots, TRACED_SLOTS), elastic=False)
-    tile = replace(program, hessian=Tile.of(program.hessian.dense()))
-    tile = jax.tree.map(jnp.asarray, tile)
-    alpha = tile.feasible_point() if start is None else restore.split(jnp.asarray(start))
-    progress = begin(tile, alpha, recipe)
+    recipe = solver.recipe(min(program.size, solver.slots, TRACED_SLOTS), elastic=False)
+    alpha = None if start is None else restore.split(jnp.asarray(start))
+    tile, progress = start_whole(program, alpha, recipe)
     budget = jnp.int32(solver.step_budget)
     progress = advance(tile, progress, solver.tol, budget, budget, recipe)
-    alpha, certificate = _certify(tile, progress)
-    return restore.join(_report(alpha, progress, certificate, kernel_rows=jnp.int32(0)))
+    alpha = best_point(tile, progress)
+    certificate = certify(tile, alpha, tile.gradient(alpha))
+    rows = jnp.int32(0)
+    return restore.join(Solution.of(alpha, certificate, progress, rows, progress.status))
 
 
 def _solve_concrete(
-    problem: QuadraticProgram, solver: SMO, start: Any, dtype: np.dtype
+    problem: QuadraticProgram, solver: SMO, start: Any, dtype: np.dtype, monitor: Monitor
 ) -> Solution:
     program, restore = canonical(problem)
-    padded, places = pad(program, dtype)
-    size = padded.size
-    recipe = solver.recipe(slots_for(2, size), elastic=True)
-    alpha = None
-    if start is not None:
-        alpha = np.zeros(size, dtype)
-        alpha[places] = feasible_start(restore.split(np.asarray(start, dtype)), program)
-    tile, progress = _start(padded, alpha, recipe)
-    del padded
-    progress, history = _drive(tile, progress, solver, recipe, size)
-    alpha, certificate = _certify(tile, progress)
-    rows = program.size if isinstance(innermost(program.hessian), FromKernel) else 0
-    solution = _to_numpy(_report(alpha, progress, certificate, kernel_rows=rows))
-    solution = replace(solution, alpha=solution.alpha[places], history=history)
+    saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
+    if saved is not None:
+        start = feasible_start(saved, program)
+    elif start is not None:
+        start = feasible_start(restore.split(np.asarray(start, float)), program)
+    # The papers' algorithms run on the whole problem: their steps are to be comparable.
+    whole = program.size <= LARGEST_WHOLE or not solver.block
+    layout = Layout.of(program, shuffled=not whole)
+    if not whole:
+        work = _decomposition(program, layout, start, solver, dtype)
+        monitor.follow(work)
+        solution = _certified(work)
+    else:
+        padded = pad(program, layout, dtype)
+        alpha = None if start is None else layout.spread(start, dtype)
+        work = WholeTile(padded, layout, alpha, solver)
+        monitor.follow(work)
+        solution = work.solution()
+        if dtype != DOUBLE:
+            solution = _confirmed(program, layout, solution, solver, dtype, monitor)
+    rows = solution.kernel_rows if isinstance(innermost(program.hessian), FromKernel) else 0
+    solution = replace(
+        to_numpy(solution),
+        alpha=solution.alpha[layout.places],
+        kernel_rows=rows,
+        history=tuple(monitor.history),
+    )
     return restore.join(solution)
 
 
-def _drive(
-    tile: QuadraticProgram, progress: Progress, solver: SMO, recipe: Recipe, n: int
-) -> tuple[Progress, tuple[dict[str, Any], ...]]:
-    """Advance in turns until every status is final; returns what was reached, whatever happens."""
-    begun = time.perf_counter()
-    turn = max(SHORTEST_TURN, int(WORK_PER_TURN / n))
-    budget = np.int32(solver.step_budget)
-    batched = progress.status.ndim == 1
-    step = _advance_batch if batched else advance
-    history: list[dict[str, Any]] = []
-    try:
-        while True:
-            limit = jnp.minimum(progress.steps, budget - turn) + turn
-            progress = step(tile, progress, solver.tol, limit, budget, recipe)
-            running = np.asarray(progress.status) == Status.RUNNING
-            if recipe.elastic and int(progress.free):
-                recipe = recipe._replace(slots=slots_for(int(progress.free), n))
-            seconds = time.perf_counter() - begun
-            history.append(
-                {
-                    "steps": int(np.max(progress.steps)),
-                    "newton_steps": int(np.max(progress.newton_steps)),
-                    "violation": float(np.max(progress.violation)),
-                    "seconds": seconds,
-                }
-            )
-            if not running.any():
-                break
-            if solver.time_limit is not None and seconds > solver.time_limit:
-                progress = _stop(progress, Status.TIME_LIMIT)
-                break
-    except KeyboardInterrupt:
-        progress = _stop(progress, Status.INTERRUPTED)
-    return progress, tuple(history)
-
-
-def _stop(progress: Progress, status: Status) -> Progress:
-    unfinished = progress.status == Status.RUNNING
-    return progress._replace(status=jnp.where(unfinished, jnp.int32(status), progress.status))
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _start(
-    program: QuadraticProgram, alpha: Any, recipe: Recipe
-) -> tuple[QuadraticProgram, Progress]:
-    tile = replace(program, hessian=Tile.of(program.hessian.dense()))
-    return tile, begin(tile, tile.feasible_point() if alpha is None else alpha, recipe)
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _start_batch(programs: QuadraticProgram, recipe: Recipe) -> tuple[QuadraticProgram, Progress]:
-    return jax.vmap(lambda program: _start(program, None, recipe))(programs)
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _advance_batch(
-    tile: QuadraticProgram, progress: Progress, tol: Any, limit: Any, budget: Any, recipe: Recipe
-) -> Progress:
-    def one(tile: QuadraticProgram, progress: Progress, limit: Any) -> Progress:
-        return advance(tile, progress, tol, limit, budget, recipe)
-
-    return jax.vmap(one)(tile, progress, limit)
-
-
-@jax.jit
-def _certify(tile: QuadraticProgram, progress: Progress) -> tuple[Any, Certificate]:
-    alpha = best_point(tile, progress)
-    return alpha, certify(tile, alpha, tile.gradient(alpha))
-
-
-@jax.jit
-def _certify_batch(tile: QuadraticProgram, progress: Progress) -> tuple[Any, Certificate]:
-    return jax.vmap(_certify)(tile, progress)
-
-
-def _report(alpha: Any, progress: Progress, certificate: Certificate, kernel_rows: Any) -> Solution:
-    return Solution(
-        alpha=alpha,
-        bias=jnp.mean(certificate.multipliers, axis=-1),
-        multipliers=certificate.multipliers,
-        objective=certificate.objective,
-        primal_objective=certificate.primal_objective,
-        violation=certificate.violation,
-        steps=progress.steps,
-        newton_steps=progress.newton_steps,
-        kernel_rows=kernel_rows,
-        history=(),
-        status=progress.status,
+def _decomposition(
+    program: QuadraticProgram, layout: Layout, start: Any, solver: SMO, dtype: np.dtype
+) -> Decomposition:
+    """Return the decomposition of a program at its start."""
+    inner = innermost(program.hessian)
+    if start is None:
+        with scope(DOUBLE):
+            start = np.asarray(program.feasible_point())
+    vectors = Vectors(
+        linear=layout.spread(program.linear),
+        lower=layout.spread(program.lower),
+        upper=layout.spread(program.upper),
+        groups=layout.spread(program.groups, np.int32),
+        totals=np.asarray(program.totals, float),
+        alpha=layout.spread(start),
+        gradient=layout.spread(program.linear),
     )
+    ridge = np.zeros(layout.examples)
+    ridge[layout.order] = np.asarray(inner.ridge_vector())
+    rows = Rows(_source(inner, layout, dtype), layout.examples, dtype, solver.cache_size * 1e6)
+    exact = None if dtype == DOUBLE else partial(_exact_sum, inner, layout)
+    return Decomposition(vectors, rows, ridge if ridge.any() else None, exact, solver, layout)
 
 
-def _to_numpy(solution: Solution) -> Solution:
-    def convert(leaf: Any) -> Any:
-        leaf = np.asarray(leaf)
-        return leaf.item() if leaf.ndim == 0 else leaf
+def _source(inner: Any, layout: Layout, dtype: np.dtype) -> Source:
+    """Return where the kernel rows of a Hessian come from."""
+    if not isinstance(inner, FromKernel):
+        return MatrixSource(layout.square(inner.matrix, dtype))
+    kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
+    return source_of(kernel, jnp.asarray(layout.points(inner.X, dtype)))
 
-    return jax.tree.map(convert, solution)
+
+def _exact_sum(
+    inner: Any, layout: Layout, some: np.ndarray, coefficients: np.ndarray
+) -> np.ndarray:
+    """Return the sum of rows in float64, from the user's data."""
+    with scope(DOUBLE):
+        source = _source(inner, layout, DOUBLE)
+        rows = Rows(source, layout.examples, DOUBLE, EXACT_BUDGET)
+        return rows.sum(some, coefficients)
+
+
+def _confirmed(
+    program: QuadraticProgram,
+    layout: Layout,
+    solution: Solution,
+    solver: SMO,
+    dtype: np.dtype,
+    monitor: Monitor,
+) -> Solution:
+    """Let float64 have the last word on a solution found in float32.
+
+    What it contradicts is solved again from there, on the gradient computed in float64.
+    """
+    start = np.clip(solution.alpha[layout.places], program.lower, program.upper)
+    work = _decomposition(program, layout, start, solver, dtype)
+    work.steps, work.newton_steps = int(solution.steps), int(solution.newton_steps)
+    work.rows.computed = int(solution.kernel_rows)
+    if solution.status in (Status.CONVERGED, Status.STALLED):
+        monitor.follow(work)
+    else:
+        work.status = Status(int(solution.status))
+    return _certified(work)
+
+
+def _certified(work: Decomposition) -> Solution:
+    """Return the best point of a decomposition with its certificate, all in float64."""
+    with scope(DOUBLE):
+        certificate = jax.device_get(_certify(*work.best()))
+    alpha = work.vectors.alpha
+    return Solution.of(alpha, certificate, work, work.rows.computed, int(work.status))
+
+
+@jax.jit
+def _certify(program: QuadraticProgram, alpha: Any, gradient: Any) -> Any:
+    return certify(jax.tree.map(jnp.asarray, program), alpha, gradient)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l1
-from jsvm.problems.hessian import gram
 from jsvm.solvers.status import Solution
 
 LARGEST_MATRIX = 4 * 2**30  # bytes
@@ -104,8 +103,10 @@ def bucket(n: int) -> int:
     if n <= 16:
         return 16
     power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
-    quarters = (2, 4) if n <= 256 else (1, 2, 3, 4)
-    return next(power + power * q // 4 for q in quarters if n <= power + power * q // 4)
+    parts = 2 if n <= 256 else 4 if n <= 2048 else 16
+    return next(
+        power + power * q // parts for q in range(1, parts + 1) if n <= power + power * q // parts
+    )
 
 
 def innermost(hessian: Any) -> Any:
@@ -113,47 +114,95 @@ def innermost(hessian: Any) -> Any:
     return innermost(hessian.hessian) if isinstance(hessian, Repeated) else hessian
 
 
-def pad(program: QuadraticProgram, dtype: np.dtype) -> tuple[QuadraticProgram, np.ndarray]:
-    """Return the program padded to a bucket with Q in memory, and the places of its variables."""
-    inner = innermost(program.hessian)
-    examples, copies = inner.size, program.size // inner.size
-    padded = bucket(examples)
-    size = copies * padded
-    if size * size * dtype.itemsize > LARGEST_MATRIX:
-        raise ValueError(
-            f"the matrix of {size} variables needs {size * size * dtype.itemsize / 2**30:.1f} GiB, "
-            f"the limit is {LARGEST_MATRIX / 2**30:.0f}; use fewer examples or dtype='float32'"
-        )
-    if isinstance(inner, FromKernel):
-        kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-        matrix = gram(kernel, cast(repeat_first(np.asarray(inner.X), padded), dtype))
-        check_finite(matrix)
-    else:
-        check_finite(inner.matrix)
-        matrix = jnp.pad(cast(inner.matrix, dtype), (0, padded - examples))
-    ridge = np.zeros(padded, dtype)
-    ridge[:examples] = np.asarray(inner.ridge_vector())
+@dataclass(frozen=True)
+class Layout:
+    """Where the variables of a program are in one that is padded, and perhaps shuffled."""
 
-    places = (np.arange(copies)[:, None] * padded + np.arange(examples)[None, :]).reshape(-1)
+    examples: int  # of the padded program
+    copies: int  # variables per example
+    order: np.ndarray  # the place of every example
 
-    def spread(values: Any, kind: Any = dtype) -> np.ndarray:
-        full = np.zeros(size, kind)
-        full[places] = np.asarray(values)
+    @classmethod
+    def of(cls, program: QuadraticProgram, shuffled: bool) -> "Layout":
+        """Return the layout: examples in their order, or in a random one that never changes.
+
+        Equal violations are chosen in the order of the places; data are often sorted.
+        """
+        examples = innermost(program.hessian).size
+        order = np.arange(examples)
+        if shuffled:
+            order = np.random.default_rng(0).permutation(examples)
+        return cls(bucket(examples), program.size // examples, order)
+
+    @property
+    def size(self) -> int:
+        """Number of variables of the padded program."""
+        return self.copies * self.examples
+
+    @property
+    def places(self) -> np.ndarray:
+        """The place of every variable."""
+        return (np.arange(self.copies)[:, None] * self.examples + self.order[None, :]).reshape(-1)
+
+    def spread(self, values: Any, kind: Any = np.float64) -> np.ndarray:
+        """Put one value a variable in its place; zero elsewhere."""
+        full = np.zeros(self.size, kind)
+        full[self.places] = np.asarray(values)
         return full
 
-    hessian = Dense(matrix, ridge)
-    for _ in range(copies.bit_length() - 1):
+    def points(self, X: Any, dtype: Any) -> np.ndarray:
+        """Put the examples in their places; copies of the first one elsewhere.
+
+        A copy is valid for every kernel, and is never looked at.
+        """
+        X = np.asarray(X)
+        full = np.empty((self.examples, X.shape[1]), dtype)
+        full[:] = X[:1]
+        full[self.order] = X
+        return full
+
+    def square(self, matrix: Any, dtype: Any) -> jax.Array:
+        """Put a matrix of the examples in its places; zero elsewhere."""
+        check_finite(matrix)
+        if (self.order == np.arange(len(self.order))).all():
+            return jnp.pad(cast(matrix, dtype), (0, self.examples - len(self.order)))
+        inverse = np.argsort(self.order)
+        shuffled = jnp.asarray(matrix, dtype)[inverse][:, inverse]
+        return jnp.pad(shuffled, (0, self.examples - len(self.order)))
+
+
+def check_size(size: int, dtype: np.dtype) -> None:
+    """Raise ValueError if a square matrix of this size does not fit."""
+    need = size * size * dtype.itemsize
+    if need > LARGEST_MATRIX:
+        raise ValueError(
+            f"the matrix of {size} variables needs {need / 2**30:.1f} GiB, the limit is "
+            f"{LARGEST_MATRIX / 2**30:.0f}; use block=True, fewer examples or dtype='float32'"
+        )
+
+
+def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> QuadraticProgram:
+    """Return the program in its layout; a kernel that runs on the host is evaluated here."""
+    inner = innermost(program.hessian)
+    check_size(layout.size, dtype)
+    ridge = np.zeros(layout.examples, dtype)
+    ridge[layout.order] = np.asarray(inner.ridge_vector())
+    if isinstance(inner, FromKernel):
+        kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
+        points = layout.points(inner.X, dtype)
+        on_host = kernel.runs_on_host()
+        hessian = Dense(kernel(points), ridge) if on_host else FromKernel(kernel, points, ridge)
+    else:
+        hessian = Dense(layout.square(inner.matrix, dtype), ridge)
+    for _ in range(layout.copies.bit_length() - 1):
         hessian = Repeated(hessian)
-    return (
-        QuadraticProgram(
-            hessian,
-            spread(program.linear),
-            spread(program.lower),
-            spread(program.upper),
-            spread(program.groups, np.int32),
-            cast(program.totals, dtype),
-        ),
-        places,
+    return QuadraticProgram(
+        hessian,
+        layout.spread(program.linear, dtype),
+        layout.spread(program.lower, dtype),
+        layout.spread(program.upper, dtype),
+        layout.spread(program.groups, np.int32),
+        np.asarray(program.totals, dtype),
     )
 
 
@@ -164,7 +213,7 @@ def repeat_first(points: np.ndarray, size: int) -> np.ndarray:
 
 
 def check_finite(matrix: Any) -> None:
-    """Raise ValueError if a kernel matrix holds NaN or infinity."""
+    """Raise ValueError if a kernel matrix, or a sum of its rows, holds NaN or infinity."""
     xp = jnp if isinstance(matrix, jax.Array) else np
     if not bool(xp.isfinite(matrix).all()):
         raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
@@ -172,6 +221,6 @@ def check_finite(matrix: Any) -> None:
 
 def cast(leaf: Any, dtype: np.dtype) -> jax.Array:
     """Return the leaf as a JAX array; floating-point numbers in `dtype`."""
-    array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
+    array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
     floating = np.issubdtype(array.dtype, np.floating)
     return jnp.asarray(array, dtype if floating else None)

@@ -20,7 +20,7 @@ from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
 
 BLOCKS = (512, 128, 32)  # rows computed at once
-BLOCK_BYTES, SLAB_BYTES = 2**26, 2**27
+BLOCK_BYTES, SLAB_BYTES = 2**26, 2**25
 UNROLL = 4  # rows added in one pass over the sum
 
 
@@ -89,11 +89,11 @@ class Rows:
         self._last_use = np.full(self._capacity, -1)
         self._clock = self._used = 0
 
-    def square(self, some: np.ndarray) -> jax.Array:
-        """Return the part K[some, some] of the matrix."""
+    def part(self, some: np.ndarray, others: np.ndarray) -> jax.Array:
+        """Return the part K[some, others] of the matrix."""
         if isinstance(self.source, HostSource):
-            return self.source.kernel(self.source.X[some], self.source.X[some])
-        return _square(self.source, some)
+            return self.source.kernel(self.source.X[some], self.source.X[others])
+        return part(self.source, some, others)
 
     def sum(self, some: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once."""
@@ -108,9 +108,8 @@ class Rows:
         total = self._add(total, slots[slots >= 0], weights[slots >= 0])
         some, weights = some[slots < 0], weights[slots < 0]
         while len(some):
-            slots = self._compute(some)
-            total = self._add(total, slots, weights[: len(slots)])
-            some, weights = some[len(slots) :], weights[len(slots) :]
+            total, count = self._add_missing(total, some, weights)
+            some, weights = some[count:], weights[count:]
         return np.asarray(total)
 
     def _add(self, total: Any, slots: np.ndarray, weights: np.ndarray) -> Any:
@@ -123,22 +122,28 @@ class Rows:
             total = _add_rows(total, self._slabs[home], *padded)
         return total
 
-    def _compute(self, some: np.ndarray) -> np.ndarray:
-        """Compute and keep the first of these rows, at most a block; return their slots."""
+    def _add_missing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
+        """Compute, keep and add the first of these rows, at most a block; return how many."""
         home, places = self._room(next((b for b in self._blocks if b <= len(some)), len(some)))
-        now, slots = some[: len(places)], home * self._height + places
+        count = len(places)
+        some, slots = some[:count], home * self._height + places
         lost = self._example_in[slots]
         self._slot_of[lost[lost >= 0]] = -1
-        self._example_in[slots], self._slot_of[now] = now, slots
-        self.computed += len(now)
-        size = next(b for b in reversed(BLOCKS) if len(now) <= b)
-        now, places = _filled(now, size), _filled(places, size)
+        self._example_in[slots], self._slot_of[some] = some, slots
+        self._last_use[slots] = self._clock
+        self.computed += count
+        size = next(b for b in reversed(BLOCKS) if count <= b)
+        # The padding writes the first row again, and adds nothing.
+        some, places = _filled(some, size), _filled(places, size)
+        weights = np.concatenate([weights[:count], np.zeros(size - count, self.dtype)])
         if isinstance(self.source, HostSource):
-            block = self.source.kernel(self.source.X[now], self.source.X)
-            self._slabs[home] = _write_rows(self._slabs[home], block, places)
+            rows = self.source.kernel(self.source.X[some], self.source.X)
+            self._slabs[home], total = _keep(self._slabs[home], total, rows, places, weights)
         else:
-            self._slabs[home] = _write_computed(self._slabs[home], self.source, now, places)
-        return slots
+            self._slabs[home], total = _compute_and_keep(
+                self._slabs[home], total, self.source, some, places, weights
+            )
+        return total, count
 
     def _room(self, wanted: int) -> tuple[int, np.ndarray]:
         """Return a slab and at most `wanted` places in it: new ones, or those unused longest."""
@@ -178,32 +183,35 @@ def _prepare(kernel: Kernel, X: Any) -> Any:
 
 
 @jax.jit
-def _square(source: KernelSource | MatrixSource, some: Any) -> Any:
+def part(source: KernelSource | MatrixSource, some: Any, others: Any) -> Any:
+    """Return the part K[some, others] of the matrix."""
     if isinstance(source, MatrixSource):
-        return source.matrix[some[:, None], some[None, :]]
-    points = jax.tree.map(lambda leaf: leaf[some], source.points)
-    return source.kernel.between(points, points)
+        return source.matrix[some[:, None], others[None, :]]
+    return source.kernel.between(_take(source.points, some), _take(source.points, others))
+
+
+def _take(points: Any, some: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[some], points)
 
 
 @partial(jax.jit, donate_argnums=0)
-def _write_computed(slab: Any, source: KernelSource, some: Any, places: Any) -> Any:
-    points = jax.tree.map(lambda leaf: leaf[some], source.points)
-    return _write(slab, source.kernel.between(points, source.points), places)
+def _compute_and_keep(
+    slab: Any, total: Any, source: KernelSource, some: Any, places: Any, weights: Any
+) -> tuple[Any, Any]:
+    rows = source.kernel.between(_take(source.points, some), source.points)
+    return _keep(slab, total, rows, places, weights)
 
 
 @partial(jax.jit, donate_argnums=0)
-def _write_rows(slab: Any, rows: Any, places: Any) -> Any:
-    return _write(slab, rows, places)
-
-
-def _write(slab: Any, rows: Any, places: Any) -> Any:
-    """Return the slab with the rows in these places, one copy a row."""
+def _keep(slab: Any, total: Any, rows: Any, places: Any, weights: Any) -> tuple[Any, Any]:
+    """Write the rows to these places of the slab, and add their weighted sum to the total."""
 
     def put(k: Any, slab: Any) -> Any:
         row = lax.dynamic_index_in_dim(rows, k, 0)
         return lax.dynamic_update_index_in_dim(slab, row, places[k], 0)
 
-    return lax.fori_loop(0, rows.shape[0], put, slab)
+    slab = lax.fori_loop(0, rows.shape[0], put, slab)
+    return slab, total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
 
 
 @jax.jit

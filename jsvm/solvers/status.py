@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+import jax
+import numpy as np
 from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
+from jsvm.problems.certificate import Certificate
 
 _MESSAGES = {
     "CONVERGED": "the KKT conditions hold to the tolerance",
@@ -88,3 +91,32 @@ class Solution:
     def duality_gap(self) -> Any:
         """Primal plus dual objective."""
         return self.primal_objective + self.objective
+
+    @classmethod
+    def of(
+        cls, alpha: Any, certificate: Certificate, counts: Any, kernel_rows: Any, status: Any
+    ) -> "Solution":
+        """Return a point with its certificate; `counts` has `steps` and `newton_steps`."""
+        return cls(
+            alpha=alpha,
+            bias=certificate.multipliers.mean(-1),
+            multipliers=certificate.multipliers,
+            objective=certificate.objective,
+            primal_objective=certificate.primal_objective,
+            violation=certificate.violation,
+            steps=counts.steps,
+            newton_steps=counts.newton_steps,
+            kernel_rows=kernel_rows,
+            history=(),
+            status=status,
+        )
+
+
+def to_numpy(solution: Solution) -> Solution:
+    """Return the solution with NumPy arrays and Python numbers."""
+
+    def convert(leaf: Any) -> Any:
+        leaf = np.asarray(leaf)
+        return leaf.item() if leaf.ndim == 0 else leaf
+
+    return jax.tree.map(convert, solution)
