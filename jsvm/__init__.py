@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from jsvm import data, kernels, problems, solvers
+from jsvm.compilation import keep_compiled_programs
 from jsvm.machine import Machine
 from jsvm.solvers import solve
 
@@ -10,7 +11,17 @@ if TYPE_CHECKING:
     from jsvm import plots
     from jsvm.estimators import SVC
 
-__all__ = ["SVC", "Machine", "data", "kernels", "plots", "problems", "solve", "solvers"]
+__all__ = [
+    "SVC",
+    "Machine",
+    "data",
+    "keep_compiled_programs",
+    "kernels",
+    "plots",
+    "problems",
+    "solve",
+    "solvers",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,7 @@ PACKAGE = Path(jsvm.__file__).parent
 
 # A module may import from its own layer and from layers before it.
 LAYERS = (
-    ("_typing", "precision"),
+    ("_typing", "precision", "compilation"),
     ("optim", "data"),
     ("kernels",),
     ("problems",),

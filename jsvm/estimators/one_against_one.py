@@ -14,9 +14,19 @@ from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, Solution, solve, solve_batch
+from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.prepare import bucket, repeat_first
 
 BATCH_BYTES = 2**28
+
+
+class Watch(NamedTuple):
+    """How a fit is watched: see :func:`jsvm.solve`."""
+
+    progress: bool = False
+    callback: Callable[[dict[str, Any]], Any] | None = None
+    checkpoint: Any = None
+
 
 Builder = Callable[[Any, Any, Any], QuadraticProgram]
 
@@ -46,22 +56,45 @@ def solve_pairs(
     cost: np.ndarray,
     solver: SMO,
     dtype: np.dtype,
+    watch: Watch,
+    starts: list[Any] | None = None,
 ) -> list[Solution]:
-    """Solve all pairs; `K` is the whole matrix or a pair ``(kernel, X)``."""
+    """Solve all pairs; `K` is the whole matrix or a pair ``(kernel, X)``.
+
+    With a start for every pair they are solved one by one. Of several pairs each has its own
+    checkpoint, the given name with the number of the pair; a batch has none.
+    """
     largest = bucket(max(len(pair.examples) for pair in pairs))
     n = len(cost)
     needed = dtype.itemsize * (n * n + len(pairs) * largest**2)
-    if len(pairs) > 1 and needed <= BATCH_BYTES:
-        return _solve_together(build, K, pairs, cost, solver, dtype, largest)
-    return [_solve_alone(build, K, pair, cost, solver, dtype) for pair in pairs]
+    if len(pairs) > 1 and needed <= BATCH_BYTES and starts is None:
+        return _solve_together(build, K, pairs, cost, solver, dtype, watch, largest)
+    solutions = []
+    for k, pair in enumerate(pairs):
+        path = watch.checkpoint
+        if path is not None and len(pairs) > 1:
+            path = f"{path}.{k}"
+        some = pair.examples
+        program = build(_part(K, some), pair.signs, cost[some])
+        solutions.append(
+            solve(
+                program,
+                solver,
+                None if starts is None else starts[k],
+                dtype=dtype,
+                progress=watch.progress,
+                callback=watch.callback,
+                checkpoint=path,
+            )
+        )
+    return solutions
 
 
-def _solve_alone(
-    build: Builder, K: Any, pair: Pair, cost: np.ndarray, solver: SMO, dtype: np.dtype
-) -> Solution:
-    some = pair.examples
-    part = (K[0], K[1][some]) if isinstance(K, tuple) else K[np.ix_(some, some)]
-    return solve(build(part, pair.signs, cost[some]), solver, dtype=dtype)
+def _part(K: Any, some: np.ndarray) -> Any:
+    """Return the kernel of some of the examples; nothing is copied if these are all."""
+    if len(some) == (K[1] if isinstance(K, tuple) else K).shape[0]:
+        return K
+    return (K[0], K[1][some]) if isinstance(K, tuple) else K[np.ix_(some, some)]
 
 
 def _solve_together(
@@ -71,6 +104,7 @@ def _solve_together(
     cost: np.ndarray,
     solver: SMO,
     dtype: np.dtype,
+    watch: Watch,
     size: int,
 ) -> list[Solution]:
     examples = np.zeros((len(pairs), size), np.int32)
@@ -83,7 +117,8 @@ def _solve_together(
     with scope(dtype):
         matrix = _matrix(K, dtype)
         batch = _cut(build, matrix, examples, signs, costs)
-    solutions = solve_batch(batch, solver, dtype=dtype)
+    monitor = Monitor(solver.time_limit, watch.progress, watch.callback)
+    solutions = solve_batch(batch, solver, dtype=dtype, monitor=monitor)
     counts = [len(pair.examples) for pair in pairs]
     computed = isinstance(K, tuple)
     return [_member(solutions, p, n, n if computed else 0) for p, n in enumerate(counts)]

@@ -3,7 +3,6 @@
 import numbers
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from jsvm import problems
 from jsvm.estimators.evaluate import decision_values
-from jsvm.estimators.one_against_one import Pair, class_pairs, solve_pairs
+from jsvm.estimators.one_against_one import Pair, Watch, class_pairs, solve_pairs
 from jsvm.kernels import resolve
 from jsvm.precision import working_dtype
 from jsvm.solvers import SMO, Status
@@ -49,14 +48,26 @@ class SVC(ClassifierMixin, BaseEstimator):
         Budget of pair steps for each two-class problem; −1 is an automatic, finite one.
     time_limit : float or None
         Seconds for each batch of problems.
+    cache_size : float
+        Megabytes for kernel rows that are kept.
     solver : SMO or None
-        Full configuration of the solver; replaces `tol`, `max_iter` and `time_limit`.
+        Full configuration of the solver; replaces `tol`, `max_iter`, `time_limit` and `cache_size`.
     dtype : {'float64', 'float32'} or None
         What to compute in; None is float64 on a CPU, float32 on a GPU.
     decision_function_shape : {'ovr', 'ovo'}
         One column a class, or one column a pair of classes.
     break_ties : bool
         Break ties of votes by the decision values; needs 'ovr'.
+    progress : bool
+        Show a bar with gap, objective, support vectors and kernel rows.
+    warm_start : bool
+        Start from the solution of the last `fit` if it had as many examples with these labels; its
+        coefficients are cut to the new bounds.
+    callback : function or None
+        Called after every round with a dict of numbers, see :func:`jsvm.solve`; a true return value
+        stops the fit.
+    checkpoint : path or None
+        A file from which an interrupted fit goes on, see :func:`jsvm.solve`.
 
     Attributes
     ----------
@@ -89,10 +100,15 @@ class SVC(ClassifierMixin, BaseEstimator):
         tol: Any = 1e-3,
         max_iter: Any = -1,
         time_limit: Any = None,
+        cache_size: Any = 2000,
         solver: Any = None,
         dtype: Any = None,
         decision_function_shape: Any = "ovr",
         break_ties: Any = False,
+        progress: Any = False,
+        warm_start: Any = False,
+        callback: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -104,10 +120,15 @@ class SVC(ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.cache_size = cache_size
         self.solver = solver
         self.dtype = dtype
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.progress = progress
+        self.warm_start = warm_start
+        self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SVC":
         """Train on the rows of `X` (a kernel matrix for 'precomputed') with labels `y`.
@@ -133,7 +154,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         K = self._gram(X)
 
         pairs = class_pairs(codes, len(self.classes_))
-        self.solutions_ = solve_pairs(MACHINES[self.loss], K, pairs, cost, solver, dtype)
+        watch = Watch(self.progress, self.callback, self.checkpoint)
+        starts = self._starts(pairs, cost) if self.warm_start else None
+        self.solutions_ = solve_pairs(
+            MACHINES[self.loss], K, pairs, cost, solver, dtype, watch, starts
+        )
         self._keep_support(X, codes, pairs)
         self._report_status(solver)
         return self
@@ -178,13 +203,20 @@ class SVC(ClassifierMixin, BaseEstimator):
         if self.solver is not None:
             return self.solver
         max_steps = None if self.max_iter == -1 else int(self.max_iter)
-        return replace(SMO(tol=self.tol), max_steps=max_steps, time_limit=self.time_limit)
+        return SMO(
+            tol=self.tol,
+            max_steps=max_steps,
+            time_limit=self.time_limit,
+            cache_size=self.cache_size,
+        )
 
     def _cost(self, X: Any, y: Any, codes: np.ndarray, sample_weight: Any) -> np.ndarray:
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        by_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-        )
+        by_class = np.ones(len(self.classes_))
+        if self.class_weight is not None:
+            by_class = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=y, sample_weight=weights
+            )
         if not (np.isfinite(by_class).all() and (by_class >= 0).all()):
             raise ValueError(f"class_weight={self.class_weight!r} must be finite numbers >= 0")
         weights = weights * by_class[codes]
@@ -205,6 +237,24 @@ class SVC(ClassifierMixin, BaseEstimator):
             self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0
         )
         return self.kernel_, X
+
+    def _starts(self, pairs: list[Pair], cost: np.ndarray) -> list[np.ndarray] | None:
+        """Return feasible points near the last solutions; None if there are none that fit."""
+        last = getattr(self, "solutions_", [])
+        if [len(s.alpha) for s in last] != [len(pair.examples) for pair in pairs]:
+            return None
+        starts = []
+        for solution, pair in zip(last, pairs, strict=True):
+            limit = cost[pair.examples] if self.loss == "hinge" else np.inf
+            alpha = np.clip(pair.signs * solution.alpha, 0.0, limit) * pair.signs
+            up, down = alpha[alpha > 0].sum(), -alpha[alpha < 0].sum()
+            if (
+                abs(up - down) > 1e-9 * up
+            ):  # the larger class is scaled down; else bounds stay exact
+                factors = (min(1.0, down / up), min(1.0, up / down)) if up * down else (0.0, 0.0)
+                alpha = alpha * np.where(alpha > 0, *factors)
+            starts.append(alpha)
+        return starts
 
     def _keep_support(self, X: np.ndarray, codes: np.ndarray, pairs: list[Pair]) -> None:
         """Set the attributes of the solution, laid out as LIBSVM does: by class, then by index."""

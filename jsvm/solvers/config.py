@@ -55,7 +55,7 @@ class SMO:
     tol: float = 1e-3
     max_steps: int | None = None
     time_limit: float | None = None
-    cache_size: float = 2000.0
+    cache_size: float | int = 2000
     run: int = 200
     slots: int = 512
 

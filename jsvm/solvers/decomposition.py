@@ -36,11 +36,15 @@ from jsvm.solvers.smo import relax
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 
-FIRST_TILE, LARGEST_TILE = 256, 4096
+TILES = 512, 1024, 1536, 2048, 3072, 4096
 LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
-LARGEST_WELCOME = 1024  # violators in a tile, unless there are more free variables
-FRACTION = 0.1  # of the gap, to which a tile is solved
-PATIENCE = 5  # rounds without progress before the gradient is refreshed, or given up
+FEWEST_NEWCOMERS = 256
+MANY_FEATURES = 100
+NEWTON_GAP = 1e-3
+SLOT_STEP = 256
+SLOTS = (128, 512)  # of block steps within a tile
+FRACTION = 0.3  # of the gap, to which a tile is solved
+PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
 
 
@@ -82,23 +86,24 @@ class View(NamedTuple):
     gap: float
     free: np.ndarray  # indices
     distance: np.ndarray  # G − λ, with λ in the middle of what is asked of it
-    can_up: np.ndarray
-    can_down: np.ndarray
+    outside: np.ndarray  # indices of the variables at a bound that violate most
 
 
-def look(v: Vectors) -> View:
-    """Measure the violations."""
+def look(v: Vectors, level: float = 0.0) -> View:
+    """Measure the violations; `level`, in units of half the gap, is where `outside` begins."""
     can_up, can_down = v.alpha < v.upper, v.alpha > v.lower
     distance, gap = np.empty_like(v.gradient), -np.inf
     for group in range(len(v.totals)):
         inside = v.members(group)
         G = v.gradient[inside]
-        highest = np.max(G, where=can_up[inside], initial=-np.inf)
-        lowest = np.min(G, where=can_down[inside], initial=np.inf)
+        highest = np.where(can_up[inside], G, -np.inf).max()
+        lowest = np.where(can_down[inside], G, np.inf).min()
         gap = max(gap, highest - lowest)
         ends = [end for end in (highest, lowest) if np.isfinite(end)]
         distance[inside] = G - (sum(ends) / len(ends) if ends else 0.0)
-    return View(gap, np.flatnonzero(can_up & can_down), distance, can_up, can_down)
+    violation = np.where(can_up, distance, -distance)
+    outside = (can_up != can_down) & (violation > 0.5 * level * gap)
+    return View(gap, np.flatnonzero(can_up & can_down), distance, np.flatnonzero(outside))
 
 
 def choose(view: View, size: int) -> np.ndarray:
@@ -111,8 +116,8 @@ def choose(view: View, size: int) -> np.ndarray:
     if len(free) > 3 * size // 4:
         free = free[_largest(np.abs(view.distance[free]), 3 * size // 4)]
     room = size - len(free)
-    ups = np.flatnonzero(view.can_up & ~view.can_down & (view.distance > 0))
-    downs = np.flatnonzero(view.can_down & ~view.can_up & (view.distance < 0))
+    outside = view.outside
+    ups, downs = outside[view.distance[outside] > 0], outside[view.distance[outside] < 0]
     ups = ups[_largest(view.distance[ups], max(room // 2, room - len(downs)))]
     downs = downs[_largest(-view.distance[downs], room - len(ups))]
     return np.concatenate([free, ups, downs])
@@ -158,11 +163,17 @@ class Decomposition:
         self.square = Square(rows)
         self.status = Status.RUNNING
         self.steps = self.newton_steps = 0
-        self._polished = False
-        self._crowd, self._welcome = 2 * len(vectors.alpha) + 1, FIRST_TILE
+        self._polished, self._newton_gap = False, NEWTON_GAP
+        self._crowd, self._least = 2 * len(vectors.alpha) + 1, TILES[0]
         self._refreshes = self._idle = 0
+        self._smallest_gap = np.inf
         self._best = np.inf, np.inf, vectors.alpha.copy()  # objective, gap, point
         self.refresh()
+
+    @property
+    def gap(self) -> float:
+        """The violation of the KKT conditions."""
+        return self._view.gap
 
     def refresh(self) -> None:
         """Compute the gradient from scratch."""
@@ -172,25 +183,31 @@ class Decomposition:
         v.gradient = v.linear.copy()
         self._subtract(used, v.alpha[used], self.exact_sum)
         self._fresh = True
-        self.gap = look(v).gap
+        self._view = self._look()
         if v.objective < self._best[0]:
             self._best = v.objective, self.gap, v.alpha.copy()
 
     def round(self) -> None:
         """Solve one tile, or pass judgement."""
-        view = look(self.vectors)
-        before = self.vectors.objective
+        view, before = self._view, self.vectors.objective
         if view.gap <= self.solver.tol:
             self._finish(view)
         elif self.steps >= self.solver.step_budget:
             self.status = Status.MAX_STEPS
+        elif self._newton_is_better(view):
+            self._newton_gap = 0.1 * view.gap
+            self._polished = True
+            self._solve_free(view)
         else:
             self._polished = False
             self._solve_tile(view)
-        self.gap = look(self.vectors).gap
+        self._view = self._look()
         after = self.vectors.objective
-        progress = after < before - 4 * np.finfo(float).eps * abs(before)
-        self._idle = 0 if progress else self._idle + 1
+        lower = after < before - 4 * np.finfo(float).eps * abs(before)
+        # Near the end the objective is flat to rounding where the gap is not yet.
+        nearer = self.gap < self._smallest_gap
+        self._smallest_gap = min(self._smallest_gap, self.gap)
+        self._idle = 0 if lower or nearer else self._idle + 1
         if self.status == Status.RUNNING and self._idle > PATIENCE:
             self._judge_stall()
 
@@ -224,11 +241,12 @@ class Decomposition:
         return program, v.alpha, v.gradient
 
     def _solve_tile(self, view: View) -> None:
-        size = tile_size(len(view.free) + self._newcomers(view))
+        size = self._tile_size(view)
         some = self.square.arrange(choose(view, size), size)
         wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
-        recipe = self.solver.recipe(min(size, LARGEST_EXPLICIT), elastic=False)
+        slots = next((s for s in SLOTS if s >= 2 * len(view.free)), SLOTS[-1])
+        recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)
         tile = self._tile(some, view)
         end = jax.device_get(_relax(tile, wanted, np.int32(limit), recipe))
@@ -238,29 +256,29 @@ class Decomposition:
         if end.status == Status.UNBOUNDED:
             self.status = Status.UNBOUNDED
 
-    def _newcomers(self, view: View) -> int:
-        """Return for how many violators there should be room.
+    def _look(self) -> View:
+        """Look at the point; what a tile leaves alone anyway is not worth many features."""
+        return look(self.vectors, FRACTION * min(1.0, self.rows.source.features / MANY_FEATURES))
 
-        As many as there are free variables; more while their number does not fall.
+    def _tile_size(self, view: View) -> int:
+        """Return the size of the next tile: room for the free variables and for violators.
+
+        There are at least as many places for violators as for free variables, and more while the
+        crowd of violators does not get smaller.
         """
-        outside = np.where(view.can_up, view.distance, -view.distance)
-        crowd = int(np.sum((outside > 0.5 * self.solver.tol) & (view.can_up != view.can_down)))
+        crowd = len(view.outside)
         if crowd > 0.5 * self._crowd:
-            self._welcome = min(2 * self._welcome, LARGEST_WELCOME)
+            self._least = tile_size(TILES[0] + 1)
         self._crowd = crowd
-        return min(crowd, max(self._welcome, len(view.free)))
+        free = len(view.free)
+        return tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
 
     def _finish(self, view: View) -> None:
-        """The gap passes: a Newton step on all free variables, then the last word."""
-        free = len(view.free)
-        if self.solver.block and not self._polished and 2 <= free <= LARGEST_NEWTON:
+        """The gap passes: a Newton step on the free variables if cheap, then the last word."""
+        few = len(view.free) <= LARGEST_EXPLICIT
+        if few and not self._polished and self._newton_is_possible(view):
             self._polished = True
-            size = tile_size(free)
-            some = self.square.arrange(view.free, size)
-            tile = self._tile(some, view)
-            end = jax.device_get(_newton(tile, size))
-            self._move(some, end.change, tile)
-            self.newton_steps += int(end.newton_steps)
+            self._solve_free(view)
             return
         self.refresh()
         self._refreshes += 1
@@ -268,6 +286,28 @@ class Decomposition:
             self.status = Status.CONVERGED
         elif self._refreshes > MAX_REFRESHES:
             self.status = Status.STALLED
+
+    def _newton_is_possible(self, view: View) -> bool:
+        return self.solver.block and 2 <= len(view.free) <= min(LARGEST_NEWTON, TILES[-1])
+
+    def _newton_is_better(self, view: View) -> bool:
+        """Tell whether a Newton step on all free variables is due.
+
+        It is where they are too many for block steps within a tile, once the gap is small, and
+        again whenever it is ten times smaller.
+        """
+        many = len(view.free) > LARGEST_EXPLICIT
+        return many and self._newton_is_possible(view) and view.gap <= self._newton_gap
+
+    def _solve_free(self, view: View) -> None:
+        """A Newton step on all free variables."""
+        free = len(view.free)
+        size = max(tile_size(free), len(self.square.variables))
+        some = self.square.arrange(view.free, size)
+        tile = self._tile(some, view)
+        end = jax.device_get(_newton(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)))
+        self._move(some, end.change, tile)
+        self.newton_steps += int(end.newton_steps)
 
     def _judge_stall(self) -> None:
         """Nothing moves: refresh the gradient; if that was done before, it is the end."""
@@ -329,11 +369,8 @@ class Decomposition:
 
 
 def tile_size(variables: int) -> int:
-    """Return the size of a tile for so many variables: a power of two between the limits."""
-    size = FIRST_TILE
-    while size < variables and size < LARGEST_TILE:
-        size *= 2
-    return size
+    """Return the size of a tile for so many variables."""
+    return next((size for size in TILES if size >= variables), TILES[-1])
 
 
 @register_dataclass

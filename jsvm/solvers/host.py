@@ -28,7 +28,7 @@ from jsvm.solvers.smo import advance, best_point
 from jsvm.solvers.status import Solution, Status, to_numpy
 from jsvm.solvers.whole import WholeTile, start_whole
 
-LARGEST_WHOLE = 2560  # variables of a problem that is solved on one tile
+LARGEST_WHOLE = 1280  # variables of a problem that is solved on one tile
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
 EXACT_BUDGET = 2.0**28  # bytes for float64 rows, where the solver works in float32
 DOUBLE = np.dtype("float64")
@@ -160,8 +160,7 @@ def _decomposition(
         alpha=layout.spread(start),
         gradient=layout.spread(program.linear),
     )
-    ridge = np.zeros(layout.examples)
-    ridge[layout.order] = np.asarray(inner.ridge_vector())
+    ridge = layout.ridge(inner)
     rows = Rows(_source(inner, layout, dtype), layout.examples, dtype, solver.cache_size * 1e6)
     exact = None if dtype == DOUBLE else partial(_exact_sum, inner, layout)
     return Decomposition(vectors, rows, ridge if ridge.any() else None, exact, solver, layout)

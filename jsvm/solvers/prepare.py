@@ -150,6 +150,12 @@ class Layout:
         full[self.places] = np.asarray(values)
         return full
 
+    def ridge(self, inner: Dense | FromKernel) -> np.ndarray:
+        """Put the ridge of a Hessian, one entry an example, in its places; zero elsewhere."""
+        full = np.zeros(self.examples)
+        full[self.order] = np.asarray(inner.ridge)
+        return full
+
     def points(self, X: Any, dtype: Any) -> np.ndarray:
         """Put the examples in their places; copies of the first one elsewhere.
 
@@ -165,7 +171,7 @@ class Layout:
         """Put a matrix of the examples in its places; zero elsewhere."""
         check_finite(matrix)
         if (self.order == np.arange(len(self.order))).all():
-            return jnp.pad(cast(matrix, dtype), (0, self.examples - len(self.order)))
+            return jnp.pad(jnp.asarray(cast(matrix, dtype)), (0, self.examples - len(self.order)))
         inverse = np.argsort(self.order)
         shuffled = jnp.asarray(matrix, dtype)[inverse][:, inverse]
         return jnp.pad(shuffled, (0, self.examples - len(self.order)))
@@ -185,8 +191,7 @@ def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> Quadratic
     """Return the program in its layout; a kernel that runs on the host is evaluated here."""
     inner = innermost(program.hessian)
     check_size(layout.size, dtype)
-    ridge = np.zeros(layout.examples, dtype)
-    ridge[layout.order] = np.asarray(inner.ridge_vector())
+    ridge = layout.ridge(inner).astype(dtype)
     if isinstance(inner, FromKernel):
         kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
         points = layout.points(inner.X, dtype)
@@ -219,8 +224,8 @@ def check_finite(matrix: Any) -> None:
         raise ValueError("the kernel matrix holds NaN or infinity; check X and the kernel")
 
 
-def cast(leaf: Any, dtype: np.dtype) -> jax.Array:
-    """Return the leaf as a JAX array; floating-point numbers in `dtype`."""
+def cast(leaf: Any, dtype: np.dtype) -> Any:
+    """Return the leaf as an array; floating-point numbers in `dtype`."""
     array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
     floating = np.issubdtype(array.dtype, np.floating)
-    return jnp.asarray(array, dtype if floating else None)
+    return array.astype(dtype) if floating else array

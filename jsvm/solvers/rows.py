@@ -6,7 +6,8 @@ overwritten. Sums of rows, Σ c_k K[k, :], are what the solver asks for; they ar
 from the slabs, so that they cost one read of each row.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -19,8 +20,8 @@ from jax.tree_util import register_dataclass
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
 
-BLOCKS = (512, 128, 32)  # rows computed at once
-BLOCK_BYTES, SLAB_BYTES = 2**26, 2**25
+BLOCKS = (256, 64, 16)  # rows computed at once
+BLOCK_BYTES = 2**27  # the largest block
 UNROLL = 4  # rows added in one pass over the sum
 
 
@@ -31,6 +32,7 @@ class KernelSource:
 
     kernel: Leaf
     points: Leaf
+    features: int = field(metadata={"static": True})
 
 
 @register_dataclass
@@ -40,6 +42,7 @@ class HostSource:
 
     kernel: Leaf
     X: Leaf
+    features: int = field(metadata={"static": True})
 
 
 @register_dataclass
@@ -48,6 +51,7 @@ class MatrixSource:
     """A matrix in memory."""
 
     matrix: Leaf
+    features: int = field(default=0, metadata={"static": True})
 
 
 Source = KernelSource | HostSource | MatrixSource
@@ -56,8 +60,8 @@ Source = KernelSource | HostSource | MatrixSource
 def source_of(kernel: Kernel, X: Any) -> KernelSource | HostSource:
     """Return the source of the matrix of a kernel on points that are JAX arrays."""
     if kernel.runs_on_host():
-        return HostSource(kernel, X)
-    return KernelSource(kernel, _prepare(kernel, X))
+        return HostSource(kernel, X, X.shape[1])
+    return KernelSource(kernel, _prepare(kernel, X), X.shape[1])
 
 
 class Rows:
@@ -75,13 +79,14 @@ class Rows:
         Bytes for rows that are kept.
     """
 
-    def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float) -> None:
+    def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float | int) -> None:
         self.source, self.size, self.dtype = source, size, dtype
         self.computed = 0
         row_bytes = size * dtype.itemsize
         affordable = min(max(int(budget / row_bytes), BLOCKS[-1]), size)
-        self._height = min(affordable, max(SLAB_BYTES // row_bytes, BLOCKS[-1]))  # of a slab
-        self._capacity = affordable // self._height * self._height
+        self._height = min(affordable, BLOCKS[0])  # rows of a slab
+        whole = affordable == size
+        self._capacity = (affordable // self._height + whole) * self._height
         self._blocks = [b for b in BLOCKS if b * row_bytes <= BLOCK_BYTES]
         self._slabs: list[jax.Array] = []
         self._slot_of = np.full(size, -1)  # of an example
@@ -124,44 +129,59 @@ class Rows:
 
     def _add_missing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
         """Compute, keep and add the first of these rows, at most a block; return how many."""
-        home, places = self._room(next((b for b in self._blocks if b <= len(some)), len(some)))
-        count = len(places)
+        home, places = self._room(block_of(len(some), self._blocks))
+        count = block_of(len(places), self._blocks)
+        places = places[:count]
         some, slots = some[:count], home * self._height + places
         lost = self._example_in[slots]
         self._slot_of[lost[lost >= 0]] = -1
         self._example_in[slots], self._slot_of[some] = some, slots
         self._last_use[slots] = self._clock
         self.computed += count
-        size = next(b for b in reversed(BLOCKS) if count <= b)
         # The padding writes the first row again, and adds nothing.
-        some, places = _filled(some, size), _filled(places, size)
-        weights = np.concatenate([weights[:count], np.zeros(size - count, self.dtype)])
+        some, places = filled(some), filled(places)
+        weights = np.concatenate([weights[:count], np.zeros(len(some) - count, self.dtype)])
         if isinstance(self.source, HostSource):
             rows = self.source.kernel(self.source.X[some], self.source.X)
-            self._slabs[home], total = _keep(self._slabs[home], total, rows, places, weights)
+            self._slabs[home], total = _keep(self._slab(home), total, rows, places, weights)
+        elif count == self._height and home == len(self._slabs):
+            slab, total = _compute(total, self.source, some, weights)
+            self._slabs.append(slab)
         else:
+            slab = self._slab(home)
             self._slabs[home], total = _compute_and_keep(
-                self._slabs[home], total, self.source, some, places, weights
+                slab, total, self.source, some, places, weights
             )
         return total, count
+
+    def _slab(self, home: int) -> jax.Array:
+        """Return a slab, a new one if it is the next."""
+        if home == len(self._slabs):
+            self._slabs.append(jnp.zeros((self._height, self.size), self.dtype))
+        return self._slabs[home]
 
     def _room(self, wanted: int) -> tuple[int, np.ndarray]:
         """Return a slab and at most `wanted` places in it: new ones, or those unused longest."""
         if self._used < self._capacity:
             home, begin = divmod(self._used, self._height)
-            if begin == 0:
-                self._slabs.append(jnp.zeros((self._height, self.size), self.dtype))
-            end = min(begin + wanted, self._height)
+            end = begin + block_of(min(wanted, self._height - begin), self._blocks)
             self._used += end - begin
             return home, np.arange(begin, end)
+        wanted = min(wanted, self._capacity)
         oldest = np.argpartition(self._last_use, wanted - 1)[:wanted]
         homes, places = np.divmod(oldest, self._height)
         home = int(np.bincount(homes).argmax())
         return home, places[homes == home]
 
 
-def _filled(values: np.ndarray, size: int) -> np.ndarray:
-    """Return the values with copies of the first one up to `size`."""
+def block_of(count: int, blocks: Sequence[int] = BLOCKS) -> int:
+    """Return how many of so many rows to compute at once: a whole block, or the few that remain."""
+    return next((b for b in blocks if b <= count), count)
+
+
+def filled(values: np.ndarray) -> np.ndarray:
+    """Return the values with copies of the first one up to the size of a block."""
+    size = next(b for b in reversed(BLOCKS) if len(values) <= b)
     return np.concatenate([values, np.full(size - len(values), values[0])])
 
 
@@ -192,6 +212,12 @@ def part(source: KernelSource | MatrixSource, some: Any, others: Any) -> Any:
 
 def _take(points: Any, some: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[some], points)
+
+
+@jax.jit
+def _compute(total: Any, source: KernelSource, some: Any, weights: Any) -> tuple[Any, Any]:
+    rows = source.kernel.between(_take(source.points, some), source.points)
+    return rows, total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
 
 
 @partial(jax.jit, donate_argnums=0)

@@ -155,7 +155,7 @@ def _turn(
     limit = jnp.minimum(limit, look)
     if recipe.slots:
         # The first run finds out which variables are at bounds; a block step before that is lost.
-        length = jnp.where(before.steps == 0, max(recipe.run, program.size // 2), recipe.run)
+        length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)
         limit = jnp.minimum(limit, before.steps + length)
     progress = _run(program, before, tol, limit, recipe)
     passed = progress.violation <= tol

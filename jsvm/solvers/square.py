@@ -12,9 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.solvers.rows import HostSource, Rows, Source, part
-
-NEWCOMERS = (32, 128, 512)  # computed at once
+from jsvm.solvers.rows import HostSource, Rows, Source, block_of, filled, part
 
 
 class Square:
@@ -48,27 +46,26 @@ class Square:
         return self.variables
 
     def _resize(self, size: int) -> None:
-        kept = self.variables[self.variables >= 0][:size]
-        places = np.flatnonzero(self.variables >= 0)[:size]
-        self.variables = np.full(size, -1)
-        if len(kept) and len(kept) >= size // 8:
-            source = np.zeros(size, np.int32)
-            source[: len(kept)] = places
-            self.matrix = _rearrange(self.matrix, source)
-            self.variables[: len(kept)] = kept
+        """Grow around what is there, or begin anew."""
+        present, grown = len(self.variables), np.full(size, -1)
+        if 0 < present < size:
+            grown[:present] = self.variables
+            self.matrix = _grow(self.matrix, size)
         else:
             self.matrix = jnp.zeros((size, size), self.rows.dtype)
+        self.variables = grown
 
     def _compute(self, places: np.ndarray) -> None:
         size = len(self.variables)
         examples = np.maximum(self.variables, 0) % self.rows.size
-        if len(places) > size // 2:
+        # Nanoseconds an entry: 3 to compute it, 0.04 more for every feature, 10 to write a column.
+        product = 0.04 * self.rows.source.features
+        if len(places) * (13 + product) > size * (3 + product):
             self.matrix = self.rows.part(examples, examples)
             return
         while len(places):
-            count = next((k for k in NEWCOMERS if len(places) <= k), NEWCOMERS[-1])
-            now, places = places[:count], places[count:]
-            now = np.concatenate([now, np.full(count - len(now), now[0])]).astype(np.int32)
+            now, places = np.split(places, [block_of(len(places))])
+            now = filled(now).astype(np.int32)
             if isinstance(self.rows.source, HostSource):
                 block = self.rows.part(examples[now], examples)
                 self.matrix = _write_cross(self.matrix, block, now)
@@ -76,9 +73,9 @@ class Square:
                 self.matrix = _compute_cross(self.matrix, self.rows.source, examples, now)
 
 
-@jax.jit
-def _rearrange(matrix: Any, source: Any) -> Any:
-    return matrix[source][:, source]
+@partial(jax.jit, static_argnames="size")
+def _grow(matrix: Any, size: int) -> Any:
+    return jnp.pad(matrix, (0, size - matrix.shape[0]))
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -92,7 +89,7 @@ def _write_cross(matrix: Any, block: Any, places: Any) -> Any:
 
     def put(k: Any, matrix: Any) -> Any:
         row = lax.dynamic_index_in_dim(block, k, 0)
-        matrix = lax.dynamic_update_index_in_dim(matrix, row, places[k], 0)
-        return lax.dynamic_update_index_in_dim(matrix, row.T, places[k], 1)
+        return lax.dynamic_update_index_in_dim(matrix, row, places[k], 0)
 
-    return lax.fori_loop(0, block.shape[0], put, matrix)
+    matrix = lax.fori_loop(0, block.shape[0], put, matrix)
+    return matrix.at[:, places].set(block.T)

@@ -1,0 +1,46 @@
+"""Few programs per fit, the same ones for nearby sizes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COUNT = """
+import jax, numpy as np, jsvm
+from jsvm import SVC
+
+count = []
+jax.monitoring.register_event_duration_secs_listener(
+    lambda name, *_, **__: count.append(name) if name.endswith("backend_compile_duration") else None
+)
+
+def compiled(n, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1, -1)
+    before = len(count)
+    SVC(C=1.0, gamma=0.5).fit(X, y)
+    return len(count) - before
+
+print(compiled(100), compiled(100, seed=1), compiled(120), compiled(97, seed=2))
+"""
+
+
+@pytest.mark.slow
+def test_a_small_fit_compiles_few_programs_and_nearby_sizes_share_them():
+    done = subprocess.run([sys.executable, "-c", COUNT], check=True, capture_output=True, text=True)
+    first, *later = map(int, done.stdout.split())
+    assert 1 <= first <= 6
+    assert later == [0, 0, 0]
+
+
+def test_compiled_programs_are_kept_on_request(tmp_path: Path):
+    program = (
+        "import sys, numpy as np, jsvm\n"
+        "jsvm.keep_compiled_programs(sys.argv[1])\n"
+        "jsvm.solve(jsvm.problems.c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0))\n"
+    )
+    folder = tmp_path / "programs"
+    subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
+    assert any(path.stat().st_size > 0 for path in folder.rglob("*") if path.is_file())

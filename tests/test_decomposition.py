@@ -1,0 +1,281 @@
+"""Many tiles: the same answers as one tile, rows computed once, within the budget."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems_for_tests import chess, rbf, regression, two_classes
+from references import gap as numpy_gap
+
+from jsvm import kernels, problems, solve
+from jsvm.solvers import SMO, Status, decomposition, host
+from jsvm.solvers.decomposition import Vectors, choose, look
+from jsvm.solvers.rows import KernelSource, MatrixSource, Rows, source_of
+from jsvm.solvers.square import Square
+
+KERNEL = kernels.RBF(0.5)
+DOUBLE = np.dtype("float64")
+
+
+@pytest.fixture
+def tiles(monkeypatch):
+    """Small tiles for small problems; one size, so that few programs are compiled."""
+    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
+    monkeypatch.setattr(decomposition, "TILES", (64,))
+    monkeypatch.setattr(decomposition, "SLOTS", (64,))
+    monkeypatch.setattr(decomposition, "FEWEST_NEWCOMERS", 8)
+
+
+def machines(n=150):
+    X, y = chess(n)
+    Z, t = regression(np.random.default_rng(0), n)
+    signs = two_classes(np.random.default_rng(1), n)
+    given = KERNEL, X
+    return {
+        "c_svc": problems.c_svc(given, y, 10.0),
+        "weighted": problems.c_svc(given, y, np.where(y > 0, 1.0, 30.0)),
+        "matrix": problems.c_svc(rbf(X), y, 10.0),
+        "squared_svc": problems.squared_svc(given, y, 10.0),
+        "hard_margin": problems.hard_margin((KERNEL, signs[0] * 3), signs[1]),
+        "epsilon_svr": problems.epsilon_svr((KERNEL, Z), t, 5.0, 0.1),
+        "nu_svc": problems.nu_svc(given, y, 0.4),
+        "nu_svr": problems.nu_svr((KERNEL, Z), t, 5.0, 0.4),
+        "one_class": problems.one_class(given, 0.3),
+        "smallest_ball": problems.smallest_ball(given),
+    }
+
+
+@pytest.mark.parametrize("name", machines())
+def test_many_tiles_agree_with_one(name, monkeypatch, tiles):
+    program = machines()[name]
+    many = solve(program, SMO(tol=1e-7))
+    monkeypatch.setattr(host, "LARGEST_WHOLE", 10_000)
+    one = solve(program, SMO(tol=1e-7))
+    assert many.status == one.status == Status.CONVERGED
+    assert len(many.history) > 2
+    np.testing.assert_allclose(many.objective, one.objective, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(many.multipliers, one.multipliers, atol=1e-5)
+    np.testing.assert_allclose(many.primal_objective, one.primal_objective, rtol=1e-5, atol=1e-6)
+    Q = np.asarray(program.hessian.dense().matrix)
+    np.testing.assert_allclose(Q @ many.alpha, Q @ one.alpha, atol=1e-5)
+
+
+def test_the_certificate_is_that_of_the_point(tiles):
+    X, y = chess(200)
+    K = rbf(X)
+    s = solve(problems.c_svc((KERNEL, X), y, 1e4), SMO(tol=1e-4))
+    assert s.status == Status.CONVERGED
+    G = y - K @ s.alpha
+    lower, upper = np.minimum(0, 1e4 * y), np.maximum(0, 1e4 * y)
+    assert s.violation == pytest.approx(numpy_gap(G, s.alpha, lower, upper), abs=1e-7)
+    assert s.violation <= 1e-4
+    assert s.objective == pytest.approx(0.5 * s.alpha @ K @ s.alpha - y @ s.alpha, rel=1e-9)
+    assert abs(s.alpha.sum()) <= 1e-12 * np.abs(s.alpha).sum()
+
+
+def test_few_free_variables_are_solved_to_rounding(tiles):
+    X, y = chess(200)
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-3))
+    assert s.violation < 1e-9
+
+
+def test_more_free_variables_than_a_tile_holds(tiles):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 20)), np.where(np.arange(300) % 2 == 0, 1.0, -1.0)
+    program = problems.c_svc((kernels.RBF(0.3), X), y, 100.0)  # almost all are free
+    s = solve(program, SMO(tol=1e-5))
+    free = (s.alpha > program.lower) & (s.alpha < program.upper)
+    assert free.sum() > 64
+    assert s.status == Status.CONVERGED
+    assert s.violation <= 1e-5
+
+
+def test_only_rows_of_variables_that_moved_are_computed(tiles):
+    X = np.concatenate([np.full((100, 2), 50.0), chess(60)[0]])
+    y = np.concatenate([np.ones(100), chess(60)[1]])
+    cost = np.concatenate([np.zeros(100), np.full(60, 10.0)])  # a hundred are absent
+    s = solve(problems.c_svc((KERNEL, X), y, cost), SMO(tol=1e-5))
+    assert np.count_nonzero(s.alpha) <= s.kernel_rows <= 60
+
+
+@pytest.mark.parametrize("block", [True, False])
+def test_a_small_cache_changes_the_rows_not_the_answer(block, tiles, monkeypatch):
+    monkeypatch.setattr(host, "LARGEST_WHOLE", -1)
+    X, y = chess(200)
+    program = problems.c_svc((KERNEL, X), y, 10.0)
+    roomy = solve(program, SMO(tol=1e-6))
+    tight = solve(program, SMO(tol=1e-6, cache_size=0.04))  # 25 rows
+    assert tight.kernel_rows > roomy.kernel_rows
+    assert roomy.kernel_rows <= 200
+    np.testing.assert_allclose(tight.objective, roomy.objective, rtol=1e-9)
+
+
+def test_budgets_of_steps_and_statuses(tiles):
+    X, y = chess(150)
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(max_steps=20))
+    assert s.status == Status.MAX_STEPS
+    assert 20 <= s.steps <= 21
+    same = np.ones((40, 2))
+    labels = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    s = solve(problems.hard_margin((kernels.Linear(), same), labels))
+    assert s.status == Status.UNBOUNDED
+
+
+def test_a_start_is_kept(tiles):
+    X, y = chess(150)
+    program = problems.c_svc((KERNEL, X), y, 10.0)
+    first = solve(program, SMO(tol=1e-6))
+    again = solve(program, SMO(tol=1e-6), start=first)
+    assert again.steps <= 2
+    np.testing.assert_allclose(again.objective, first.objective, rtol=1e-12)
+
+
+def test_a_kernel_of_the_host(tiles):
+    X, y = chess(80)
+    slow = kernels.Function(lambda A, B: rbf(np.asarray(A), np.asarray(B)), on_host=True)
+    s = solve(problems.c_svc((slow, X), y, 10.0), SMO(tol=1e-6))
+    t = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-6))
+    np.testing.assert_allclose(s.objective, t.objective, rtol=1e-9)
+
+
+def test_a_kernel_with_nan_is_an_error(tiles):
+    X, y = chess(80)
+
+    def broken(A, B):
+        return np.full((len(A), len(B)), np.nan)
+
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        solve(problems.c_svc((kernels.Function(broken, on_host=True), X), y, 10.0))
+
+
+def test_float32_rows_give_float64_answers(tiles):
+    X, y = chess(150)
+    program = problems.c_svc((KERNEL, X), y, 1e4)
+    s = solve(program, SMO(tol=1e-4), dtype="float32")
+    exact = solve(program, SMO(tol=1e-8))
+    assert s.status == Status.CONVERGED
+    assert numpy_gap(y - rbf(X) @ s.alpha, s.alpha, program.lower, program.upper) <= 1e-4
+    np.testing.assert_allclose(s.objective, exact.objective, rtol=1e-5)
+
+
+class TestRows:
+    def rows(self, n=70, budget=1e9):
+        X = np.random.default_rng(0).normal(size=(n, 3))
+        return Rows(source_of(KERNEL, jnp.asarray(X)), n, DOUBLE, budget), rbf(X)
+
+    @pytest.mark.usefixtures("x64")
+    def test_sums(self):
+        rows, K = self.rows()
+        some = np.array([3, 60, 3, 7])
+        weights = np.array([1.0, -2.0, 0.5, 4.0])
+        np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-12)
+        assert rows.computed == 3
+        rows.sum(np.arange(20), np.ones(20))
+        assert rows.computed == 21  # 60 and the first twenty
+
+    @pytest.mark.usefixtures("x64")
+    def test_no_row_twice_while_there_is_room(self):
+        rows, K = self.rows()
+        rng = np.random.default_rng(1)
+        for _ in range(10):
+            some, weights = rng.integers(0, 70, 40), rng.normal(size=40)
+            np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
+        assert rows.computed <= 70
+
+    @pytest.mark.usefixtures("x64")
+    def test_the_longest_unused_row_goes(self):
+        rows, K = self.rows(budget=32 * 70 * 8)
+        one = np.ones(1)
+        for k in range(32):
+            rows.sum(np.array([k]), one)
+        rows.sum(np.array([0]), one)  # now 1 is the oldest
+        rows.sum(np.array([50]), one)
+        assert rows.computed == 33
+        rows.sum(np.array([0]), one)
+        assert rows.computed == 33
+        np.testing.assert_allclose(rows.sum(np.array([1]), one), K[1], atol=1e-13)
+        assert rows.computed == 34
+
+    @pytest.mark.usefixtures("x64")
+    def test_more_rows_than_the_budget_holds(self):
+        rows, K = self.rows(budget=1.0)
+        np.testing.assert_allclose(rows.sum(np.arange(70), np.ones(70)), K.sum(0), atol=1e-10)
+
+    @pytest.mark.usefixtures("x64")
+    def test_a_matrix_is_its_own_cache(self):
+        _, K = self.rows()
+        rows = Rows(MatrixSource(jnp.asarray(K)), 70, DOUBLE, 1.0)
+        some = np.array([5, 6, 6])
+        np.testing.assert_allclose(rows.sum(some, np.ones(3)), K[5] + 2 * K[6], atol=1e-13)
+        assert rows.computed == 0
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_square_follows_its_variables():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    K = rbf(X)
+    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9))
+    rng = np.random.default_rng(1)
+    for size in (16, 16, 16, 32, 32, 16, 48):
+        # Variables 60 … 119 are the second copies of the examples.
+        some = rng.permutation(120)[: size - 3]
+        there = square.arrange(some, size)
+        assert set(there[there >= 0]) == set(some)
+        places = np.flatnonzero(there >= 0)
+        examples = there[places] % 60
+        part = np.asarray(square.matrix)[np.ix_(places, places)]
+        np.testing.assert_allclose(part, K[np.ix_(examples, examples)], atol=1e-13)
+
+
+def vectors(alpha, gradient):
+    n = len(alpha)
+    return Vectors(
+        linear=np.zeros(n),
+        lower=np.zeros(n),
+        upper=np.ones(n),
+        groups=np.zeros(n, np.int32),
+        totals=np.zeros(1),
+        alpha=np.asarray(alpha, float),
+        gradient=np.asarray(gradient, float),
+    )
+
+
+def test_the_working_set_has_the_free_and_the_worst_of_both_sides():
+    alpha = [0.5, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0]
+    gradient = [0.1, 3.0, 2.0, -5.0, -3.0, -1.0, 1.0, 4.0]
+    view = look(vectors(alpha, gradient))
+    assert view.gap == 6.0
+    assert list(view.free) == [0]
+    assert sorted(choose(view, 3)) == [0, 1, 4]
+    assert sorted(choose(view, 5)) == [0, 1, 2, 4, 5]
+    assert sorted(choose(view, 8)) == [0, 1, 2, 4, 5, 6]  # 3 and 7 violate nothing
+
+
+def test_one_side_gives_its_places_to_the_other():
+    view = look(vectors([0, 0, 0, 0, 1], [4.0, 3.0, 2.0, 1.0, -4.0]))
+    assert sorted(choose(view, 4)) == [0, 1, 2, 4]
+
+
+@pytest.mark.usefixtures("x64")
+def test_prepared_points_give_the_same_matrix():
+    X = np.random.default_rng(0).normal(size=(9, 3)) + 5.0
+    for kernel in (
+        kernels.Linear(),
+        kernels.Polynomial(degree=2, coef0=1.0),
+        kernels.RBF(0.5),
+        kernels.ARD(np.array([0.5, 0.0, 2.0])),
+        kernels.Laplacian(0.5),
+        kernels.Plummer(rho=0.5),
+        kernels.Sine(2.0),
+        kernels.Sigmoid(0.1),
+        kernels.RBF(0.5) + kernels.Linear(),
+        kernels.RBF(0.5) * (2.0 * kernels.RBF(0.1)),
+        kernels.Normalized(kernels.Polynomial(degree=2, coef0=1.0)),
+    ):
+        P = kernel.prepare(jnp.asarray(X))
+        assert all(leaf.shape[0] == 9 for leaf in jax.tree.leaves(P))
+        some = jax.tree.map(lambda leaf: leaf[jnp.array([2, 7])], P)
+        np.testing.assert_allclose(
+            kernel.between(some, P), kernel(X)[jnp.array([2, 7])], atol=1e-12
+        )
+        assert isinstance(source_of(kernel, jnp.asarray(X)), KernelSource)
