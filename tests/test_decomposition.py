@@ -9,9 +9,9 @@ from references import gap as numpy_gap
 
 from jsvm import kernels, problems, solve
 from jsvm.solvers import SMO, Status, decomposition, host
-from jsvm.solvers.decomposition import Vectors, choose, look
 from jsvm.solvers.rows import KernelSource, MatrixSource, Rows, source_of
 from jsvm.solvers.square import Square
+from jsvm.solvers.working_set import Vectors, choose, look
 
 KERNEL = kernels.RBF(0.5)
 DOUBLE = np.dtype("float64")

@@ -35,6 +35,7 @@ from jsvm.solvers.rows import Rows
 from jsvm.solvers.smo import relax
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
+from jsvm.solvers.working_set import Vectors, View, choose, look
 
 TILES = 512, 1024, 1536, 2048, 3072, 4096
 LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
@@ -46,88 +47,6 @@ SLOTS = (128, 512)  # of block steps within a tile
 FRACTION = 0.3  # of the gap, to which a tile is solved
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
-
-
-@dataclass
-class Vectors:
-    """The program without its matrix, and the point, all in float64 on the host."""
-
-    linear: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    groups: np.ndarray
-    totals: np.ndarray
-    alpha: np.ndarray
-    gradient: np.ndarray
-
-    @property
-    def objective(self) -> float:
-        """½αᵀQα − lᵀα."""
-        return float(-0.5 * np.dot(self.alpha, self.linear + self.gradient))
-
-    def members(self, group: int) -> Any:
-        """Return an index of the variables of a group."""
-        return slice(None) if len(self.totals) == 1 else self.groups == group
-
-    def restore_sums(self) -> None:
-        """Bring the sums of the groups to rounding level by moving the free variables."""
-        free = (self.alpha > self.lower) & (self.alpha < self.upper)
-        for group, total in enumerate(self.totals):
-            inside = np.flatnonzero(free & (self.groups == group))
-            if len(inside):
-                missing = total - self.alpha[self.members(group)].sum()
-                self.alpha[inside] += missing / len(inside)
-        np.clip(self.alpha, self.lower, self.upper, out=self.alpha)
-
-
-class View(NamedTuple):
-    """What a look at the point tells."""
-
-    gap: float
-    free: np.ndarray  # indices
-    distance: np.ndarray  # G − λ, with λ in the middle of what is asked of it
-    outside: np.ndarray  # indices of the variables at a bound that violate most
-
-
-def look(v: Vectors, level: float = 0.0) -> View:
-    """Measure the violations; `level`, in units of half the gap, is where `outside` begins."""
-    can_up, can_down = v.alpha < v.upper, v.alpha > v.lower
-    distance, gap = np.empty_like(v.gradient), -np.inf
-    for group in range(len(v.totals)):
-        inside = v.members(group)
-        G = v.gradient[inside]
-        highest = np.where(can_up[inside], G, -np.inf).max()
-        lowest = np.where(can_down[inside], G, np.inf).min()
-        gap = max(gap, highest - lowest)
-        ends = [end for end in (highest, lowest) if np.isfinite(end)]
-        distance[inside] = G - (sum(ends) / len(ends) if ends else 0.0)
-    violation = np.where(can_up, distance, -distance)
-    outside = (can_up != can_down) & (violation > 0.5 * level * gap)
-    return View(gap, np.flatnonzero(can_up & can_down), distance, np.flatnonzero(outside))
-
-
-def choose(view: View, size: int) -> np.ndarray:
-    """Return at most `size` variables: the free ones, then the worst violators of both sides.
-
-    Where the free ones would fill more than three quarters of the tile, those farthest from λ are
-    taken.
-    """
-    free = view.free
-    if len(free) > 3 * size // 4:
-        free = free[_largest(np.abs(view.distance[free]), 3 * size // 4)]
-    room = size - len(free)
-    outside = view.outside
-    ups, downs = outside[view.distance[outside] > 0], outside[view.distance[outside] < 0]
-    ups = ups[_largest(view.distance[ups], max(room // 2, room - len(downs)))]
-    downs = downs[_largest(-view.distance[downs], room - len(ups))]
-    return np.concatenate([free, ups, downs])
-
-
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the `count` largest values, in no order."""
-    if len(values) <= count:
-        return np.arange(len(values))
-    return np.argpartition(values, len(values) - count)[len(values) - count :]
 
 
 class Decomposition:

@@ -20,13 +20,14 @@ from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
 from jsvm.solvers.config import SMO
-from jsvm.solvers.decomposition import Decomposition, Vectors
+from jsvm.solvers.decomposition import Decomposition
 from jsvm.solvers.monitor import Checkpoint, Monitor
 from jsvm.solvers.prepare import Layout, canonical, cast, feasible_start, innermost, pad
 from jsvm.solvers.rows import MatrixSource, Rows, Source, source_of
 from jsvm.solvers.smo import advance, best_point
 from jsvm.solvers.status import Solution, Status, to_numpy
 from jsvm.solvers.whole import WholeTile, start_whole
+from jsvm.solvers.working_set import Vectors
 
 LARGEST_WHOLE = 1280  # variables of a problem that is solved on one tile
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
