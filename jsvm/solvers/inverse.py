@@ -13,6 +13,7 @@ where its threads meet XLA's on the same cores it was seen to take a hundred tim
 `LARGEST_EXPLICIT` slots the Cholesky factor of LAPACK is the cheaper one.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from jsvm._typing import Array
 
 LARGEST_EXPLICIT = 512
 SWEEP = 16  # size of a block of the sweeps
+LEADING = 64, 128, 256  # sizes of the part that is inverted, if it is not all
 RIDGE_GROWTH = 100.0
 MAX_RIDGES = 12
 
@@ -112,6 +114,26 @@ def _sweep_all(
     masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
 ) -> Float[Array, "m m"]:
     """Return (Q_FF + ridge)⁻¹ by sweeps; NaN throughout if that is not positive definite.
+
+    Every sweep costs the square of the size, so only the leading part with free slots is touched.
+    """
+    m = masked.shape[0]
+    sizes = [size for size in LEADING if size < m] + [m]
+
+    def leading(size: int) -> Callable[[], Float[Array, "m m"]]:
+        return lambda: jnp.pad(
+            _sweep_leading(masked[:size, :size], free[:size], ridge), (0, m - size)
+        )
+
+    last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
+    which = sum((last >= size).astype(jnp.int32) for size in sizes[:-1])
+    return lax.switch(which, [leading(size) for size in sizes]) if sizes[:-1] else leading(m)()
+
+
+def _sweep_leading(
+    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
+) -> Float[Array, "m m"]:
+    """Return the inverse on the free slots, zero elsewhere; NaN if not positive definite.
 
     Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other rows R,
     A_RR by A_RR − A_RI D A_IR, A_RI by A_RI D, and A_II by −D; after all of them A is −A⁻¹.
