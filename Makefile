@@ -25,6 +25,8 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench.steps
+	$(BIN)/python -m bench.solvers
+	$(BIN)/python -m bench.scaling
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
