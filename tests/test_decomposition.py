@@ -45,7 +45,14 @@ def machines(n=150):
     }
 
 
-@pytest.mark.parametrize("name", machines())
+# Each kind of program is compiled anew; two of them here, the others among the slow tests.
+KINDS = [
+    name if name in ("c_svc", "epsilon_svr") else pytest.param(name, marks=pytest.mark.slow)
+    for name in machines()
+]
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_many_tiles_agree_with_one(name, monkeypatch, tiles):
     program = machines()[name]
     many = solve(program, SMO(tol=1e-7))

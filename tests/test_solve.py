@@ -30,7 +30,7 @@ def c_svc(seed=0, n=14, C=2.0):
 # -- strategies ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", [True, False])
+@pytest.mark.parametrize("block", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(
     ("selection", "step"),
     [(s, "plain") for s in SELECTIONS if s != "maximum_gain"]
