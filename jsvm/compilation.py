@@ -24,7 +24,7 @@ def keep_compiled_programs(folder: str | Path | None = None) -> Path:
     Examples
     --------
     >>> import jsvm
-    >>> jsvm.keep_compiled_programs("/tmp/programs")  # doctest: +SKIP
+    >>> jsvm.keep_compiled_programs("programs")  # doctest: +SKIP
     """
     folder = Path.home() / ".cache" / "jsvm" if folder is None else Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
