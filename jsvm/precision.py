@@ -24,7 +24,7 @@ def working_dtype(dtype: Any = None) -> np.dtype:
     'float32'
     """
     if dtype is None:
-        return np.dtype("float64" if _default_platform() == "cpu" else "float32")
+        return np.dtype("float64" if default_platform() == "cpu" else "float32")
     chosen = np.dtype(dtype)
     if chosen not in (np.dtype("float32"), np.dtype("float64")):
         raise ValueError(f"dtype={dtype!r} is not supported; use 'float32', 'float64' or None")
@@ -52,7 +52,8 @@ def at_once() -> AbstractContextManager[Any]:
     return jax.ensure_compile_time_eval() if being_traced else nullcontext()
 
 
-def _default_platform() -> str:
+def default_platform() -> str:
+    """Return the platform on which the caller's programs run: 'cpu', 'gpu' and so on."""
     device: Any = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     if device is None:
         return jax.default_backend()

@@ -127,4 +127,4 @@ def test_first_places_lists_the_members_first(mask):
     places = np.asarray(partial(first_places, count=6)(jnp.array(mask)))
     members = np.flatnonzero(mask)[:6]
     np.testing.assert_array_equal(places[: len(members)], members)
-    assert len(set(places.tolist())) == 6
+    assert ((places >= 0) & (places < len(mask))).all()

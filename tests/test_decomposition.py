@@ -190,18 +190,20 @@ class TestRows:
         assert rows.computed <= 70
 
     @pytest.mark.usefixtures("x64")
-    def test_the_longest_unused_row_goes(self):
-        rows, K = self.rows(budget=32 * 70 * 8)
+    def test_the_slab_that_was_not_used_for_the_longest_time_goes(self):
+        rows, K = self.rows(budget=64 * 70 * 8)
         one = np.ones(1)
-        for k in range(32):
+        for k in range(64):  # four slabs of sixteen rows
             rows.sum(np.array([k]), one)
-        rows.sum(np.array([0]), one)  # now 1 is the oldest
-        rows.sum(np.array([50]), one)
-        assert rows.computed == 33
+        assert rows.computed == 64
+        rows.sum(np.array([0]), one)  # now the second slab is the oldest
+        rows.sum(np.array([65]), one)
+        assert rows.computed == 65
         rows.sum(np.array([0]), one)
-        assert rows.computed == 33
-        np.testing.assert_allclose(rows.sum(np.array([1]), one), K[1], atol=1e-13)
-        assert rows.computed == 34
+        rows.sum(np.array([32, 63]), np.ones(2))
+        assert rows.computed == 65
+        np.testing.assert_allclose(rows.sum(np.array([16]), one), K[16], atol=1e-13)
+        assert rows.computed == 66
 
     @pytest.mark.usefixtures("x64")
     def test_more_rows_than_the_budget_holds(self):

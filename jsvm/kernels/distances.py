@@ -1,6 +1,6 @@
 """Distances between rows by matrix products, with gradients that stay finite at zero."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -10,11 +10,16 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
+LARGEST_WHOLE, EXACT_TERMS = 255, 256  # 256 · 255² < 2²⁴
+
 
 class Points(NamedTuple):
-    """Points moved to a common centre, and their (weighted) squared lengths."""
+    """Points moved to a common centre, and their (weighted) squared lengths.
 
-    coordinates: Array
+    The coordinates are one array, or several with some columns each, see :func:`split_whole`.
+    """
+
+    coordinates: Any
     squares: Array
 
 
@@ -37,8 +42,9 @@ class DistanceKernel(Kernel):
         return _around(_centre(X), X, self.weights(X.shape[1]))
 
     def between(self, P: Points, R: Points) -> Float[Array, "n m"]:
-        weights = self.weights(P.coordinates.shape[1])
-        return self.of_squares(_squares_between(P, R, weights))
+        if isinstance(P.coordinates, tuple):
+            return self.of_squares(_squares_from(P, R, _exact_products(P, R)))
+        return self.of_squares(_squares_between(P, R, self.weights(P.coordinates.shape[1])))
 
 
 def squared_distances(
@@ -68,10 +74,34 @@ def _around(
 
 
 def _squares_between(P: Points, R: Points, weights: Float[Array, " d"] | None) -> Array:
+    return _squares_from(P, R, inner_products(_weighted(P.coordinates, weights), R.coordinates))
+
+
+def _squares_from(P: Points, R: Points, products: Float[Array, "n m"]) -> Float[Array, "n m"]:
     norms = P.squares[:, None] + R.squares[None, :]
-    squares = norms - 2.0 * inner_products(_weighted(P.coordinates, weights), R.coordinates)
+    squares = norms - 2.0 * products
     rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
+
+
+def is_whole(points: Points) -> Array:
+    """Tell whether all coordinates are whole numbers of at most eight bits."""
+    X = points.coordinates
+    return jnp.all((jnp.abs(X) <= LARGEST_WHOLE) & (jnp.round(X) == X))
+
+
+def split_whole(points: Points) -> Points:
+    """Return points with whole coordinates in float32, a few columns at a time."""
+    X = jnp.asarray(points.coordinates, jnp.float32)
+    begins = range(0, X.shape[1], EXACT_TERMS)
+    return points._replace(coordinates=tuple(X[:, b : b + EXACT_TERMS] for b in begins))
+
+
+def _exact_products(P: Points, R: Points) -> Float[Array, "n m"]:
+    """Return ⟨x, z⟩ of whole numbers by products in float32: none of the sums exceeds 24 bits."""
+    parts = zip(P.coordinates, R.coordinates, strict=True)
+    products = [inner_products(X, Z).astype(P.squares.dtype) for X, Z in parts]
+    return jnp.asarray(sum(products[1:], products[0]))
 
 
 def _weighted(X: Float[Array, "n d"], weights: Float[Array, " d"] | None) -> Float[Array, "n d"]:

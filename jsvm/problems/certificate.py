@@ -20,6 +20,7 @@ from jaxtyping import Float
 
 from jsvm._typing import Array
 from jsvm.problems.program import QuadraticProgram
+from jsvm.problems.reductions import largest
 
 
 class Certificate(NamedTuple):
@@ -46,8 +47,8 @@ def extremes(
     up, down = [], []
     for group in range(program.group_count):
         inside = program.members(group)
-        up.append(jnp.max(jnp.where(can_up & inside, gradient, -jnp.inf)))
-        down.append(jnp.min(jnp.where(can_down & inside, gradient, jnp.inf)))
+        up.append(largest(jnp.where(can_up & inside, gradient, -jnp.inf)))
+        down.append(-largest(jnp.where(can_down & inside, -gradient, -jnp.inf)))
     return Extremes(jnp.stack(up), jnp.stack(down))
 
 

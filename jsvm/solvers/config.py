@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from jsvm.solvers.inverse import LARGEST_IN_KERNEL
 from jsvm.solvers.selection import SELECTIONS, Selection, second_order
 from jsvm.solvers.steps import STEPS, Step
 from jsvm.solvers.stopping import MEASURES, Measure
@@ -125,3 +126,13 @@ class Recipe(NamedTuple):
     largest: int
     elastic: bool
     polish: bool  # a block step also when the violation has passed
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the pair steps are array operations that a kernel may hold."""
+        return self.select in SELECTIONS.values()
+
+    @property
+    def fits_kernel(self) -> bool:
+        """Whether pair steps and block steps together make one kernel."""
+        return self.is_plain and self.slots <= LARGEST_IN_KERNEL

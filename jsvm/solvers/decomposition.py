@@ -43,8 +43,9 @@ FEWEST_NEWCOMERS = 256
 MANY_FEATURES = 100
 NEWTON_GAP = 1e-3
 SLOT_STEP = 256
-SLOTS = (128, 512)  # of block steps within a tile
-FRACTION = 0.3  # of the gap, to which a tile is solved
+SLOTS = (128, 256)  # of block steps within a tile
+SPARE = 1.2  # slots for each free variable
+FRACTION = 0.1  # of the gap, to which a tile is solved
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
 
@@ -164,7 +165,7 @@ class Decomposition:
         some = self.square.arrange(choose(view, size), size)
         wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
-        slots = next((s for s in SLOTS if s >= 2 * len(view.free)), SLOTS[-1])
+        slots = next((s for s in SLOTS if s >= SPARE * len(view.free)), SLOTS[-1])
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)
         tile = self._tile(some, view)
@@ -190,7 +191,9 @@ class Decomposition:
             self._least = tile_size(TILES[0] + 1)
         self._crowd = crowd
         free = len(view.free)
-        return tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
+        size = tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
+        present = len(self.square.variables)
+        return present if present // 2 < size <= present else size  # a new matrix is expensive
 
     def _finish(self, view: View) -> None:
         """The gap passes: a Newton step on the free variables if cheap, then the last word."""
@@ -265,6 +268,8 @@ class Decomposition:
         """Add the change to α and its effect to G."""
         v = self.vectors
         moved = (change != 0) & (some >= 0)
+        if not moved.any():  # no gain is larger than one that is not a number
+            check_finite(self.square.matrix)
         some, change = some[moved], change[moved].astype(float)
         old, lower, upper = v.alpha[some], v.lower[some], v.upper[some]
         new = np.clip(old + change, lower, upper)

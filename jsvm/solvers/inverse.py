@@ -1,19 +1,18 @@
 """The inverse of Q on the directions that keep the sums: P, and how it shrinks.
 
-For the free slots F and the indicators E of their groups,
+For the free slots F and the indicators e_g of their groups, P = M − WᵀW with
 
-    P = M − B(EᵀB)⁻¹Bᵀ,    M = (Q_FF + ridge)⁻¹,    B = ME,
+    M = (Q_FF + ridge)⁻¹,    and for every group    P ← P − c cᵀ/(e_gᵀc),  c = Pe_g,
 
-so that d = PG is the Newton step with Eᵀd = 0. It is kept as P = M − WWᵀ: the first columns of W
-are the groups, further ones remove variables, P ← P − c cᵀ/c_k with c = Pe_k.
+so that d = PG is the Newton step that keeps the sums. The same update with a unit vector in place
+of e_g removes a variable. Every update is one row of W.
 
-M is computed explicitly by sweeps over small blocks of the matrix, in matrix products that run in
-XLA's own threads and stop at the last free slot. A library call is no faster at these sizes, and
-where its threads meet XLA's on the same cores it was seen to take a hundred times longer. Above
-`LARGEST_EXPLICIT` slots the Cholesky factor of LAPACK is the cheaper one.
+M is computed explicitly by sweeps over small blocks of the matrix, written as sums of outer
+products, so that on a CPU it runs inside one kernel. Above `LARGEST_IN_KERNEL` slots matrix
+products on all cores are better, above `LARGEST_EXPLICIT` the Cholesky factor of LAPACK. (Below,
+its threads were seen to meet XLA's on the same cores and to take a hundred times longer.)
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -21,16 +20,17 @@ from jax import lax
 from jaxtyping import Bool, Float, Int
 
 from jsvm._typing import Array
+from jsvm.solvers.indexing import repeat
+from jsvm.solvers.kernel_call import in_one_kernel
 
-LARGEST_EXPLICIT = 512
-SWEEP = 16  # size of a block of the sweeps
-LEADING = 64, 128, 256  # sizes of the part that is inverted, if it is not all
+LARGEST_IN_KERNEL, LARGEST_EXPLICIT = 256, 512
+SWEEP, WIDE_SWEEP = 8, 64  # sizes of a block of the sweeps
 RIDGE_GROWTH = 100.0
 MAX_RIDGES = 12
 
 
 class Inverse(NamedTuple):
-    """P = M − WWᵀ with M = L⁻ᵀL⁻¹ given by itself or by L."""
+    """P = M − WᵀW with M = L⁻ᵀL⁻¹ given by itself or by L."""
 
     matrix: Array
     is_factor: bool
@@ -38,8 +38,8 @@ class Inverse(NamedTuple):
 
     def times(self, v: Float[Array, " m"]) -> Float[Array, " m"]:
         """Return Pv."""
-        return apply(self.matrix, self.is_factor, v[:, None])[:, 0] - product(
-            self.removed, product(self.removed.T, v)
+        return apply(self.matrix, self.is_factor, v) - product(
+            product(self.removed, v), self.removed
         )
 
     def column(self, k: Int[Array, ""]) -> Float[Array, " m"]:
@@ -48,17 +48,27 @@ class Inverse(NamedTuple):
             unit = (lax.iota(jnp.int32, self.matrix.shape[0]) == k).astype(self.matrix.dtype)
             return self.times(unit)
         column = lax.dynamic_index_in_dim(self.matrix, k, 0, keepdims=False)
-        return column - product(self.removed, self.removed[k])
+        past = lax.dynamic_index_in_dim(self.removed, k, 1, keepdims=False)
+        return column - product(past, self.removed)
+
+    def without(
+        self, column: Float[Array, " m"], pivot: Float[Array, ""], place: Array
+    ) -> "Inverse":
+        """Return P − c cᵀ/pivot, in row `place` of W."""
+        # By comparison and not by index: under vmap the places of a batch differ.
+        here = lax.iota(jnp.int32, self.removed.shape[0]) == place
+        row = column / jnp.sqrt(pivot)
+        return self._replace(removed=jnp.where(here[:, None], row[None, :], self.removed))
 
 
 def inverse_on(
     Q: Float[Array, "m m"],
     free: Bool[Array, " m"],
-    members: Float[Array, "m g"],
+    members: Bool[Array, "g m"],
     ridge: Float[Array, ""],
     spare: int,
 ) -> tuple[Inverse, Float[Array, ""]]:
-    """Return P of the free slots with `spare` columns in W, and the ridge that it took.
+    """Return P of the free slots with `spare` more rows in W, and the ridge that it took.
 
     The ridge is raised until Q_FF is positive definite.
     """
@@ -78,22 +88,27 @@ def inverse_on(
     unknown = jnp.full_like(masked, jnp.inf)
     matrix, ridge, _ = lax.while_loop(failed, attempt, (unknown, ridge / RIDGE_GROWTH, 0))
 
-    E = members * free[:, None].astype(Q.dtype)
-    B = apply(matrix, is_factor, E)
-    empty = jnp.sum(E, axis=0) == 0  # a group without free variables drops out
-    schur = product(E.T, B) + jnp.diag(empty.astype(Q.dtype))
-    removed = jnp.concatenate(
-        [_times_inverse_root(B, schur), jnp.zeros((Q.shape[0], spare), Q.dtype)], axis=1
-    )
-    return Inverse(matrix, is_factor, removed), ridge
+    groups, slots = members.shape
+    inverse = Inverse(matrix, is_factor, jnp.zeros((groups + spare, slots), Q.dtype))
+    for g in range(groups):
+        indicator = (members[g] & free).astype(Q.dtype)
+        column = inverse.times(indicator)
+        pivot = jnp.dot(indicator, column)
+        present = jnp.any(members[g] & free)  # a group without free variables drops out
+        inverse = inverse.without(
+            jnp.where(present, column, 0.0), jnp.where(present, pivot, 1.0), jnp.int32(g)
+        )
+    return inverse, ridge
 
 
-def apply(matrix: Float[Array, "m m"], is_factor: bool, V: Float[Array, "m k"]) -> Array:
-    """Return MV."""
+def apply(matrix: Float[Array, "m m"], is_factor: bool, v: Float[Array, " m"]) -> Array:
+    """Return Mv."""
     if not is_factor:
-        return product(matrix, V)
-    half = lax.linalg.triangular_solve(matrix, V, left_side=True, lower=True)
-    return lax.linalg.triangular_solve(matrix, half, left_side=True, lower=True, transpose_a=True)
+        return product(matrix, v)
+    half = lax.linalg.triangular_solve(matrix, v[:, None], left_side=True, lower=True)
+    return lax.linalg.triangular_solve(matrix, half, left_side=True, lower=True, transpose_a=True)[
+        :, 0
+    ]
 
 
 def product(A: Array, B: Array) -> Array:
@@ -113,57 +128,80 @@ def _cholesky(
 def _sweep_all(
     masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
 ) -> Float[Array, "m m"]:
-    """Return (Q_FF + ridge)⁻¹ by sweeps; NaN throughout if that is not positive definite.
-
-    Every sweep costs the square of the size, so only the leading part with free slots is touched.
-    """
+    """Return (Q_FF + ridge)⁻¹, zero elsewhere; NaN throughout if that is not positive definite."""
     m = masked.shape[0]
-    sizes = [size for size in LEADING if size < m] + [m]
-
-    def leading(size: int) -> Callable[[], Float[Array, "m m"]]:
-        return lambda: jnp.pad(
-            _sweep_leading(masked[:size, :size], free[:size], ridge), (0, m - size)
-        )
-
+    fits = m <= LARGEST_IN_KERNEL
+    size = -(-m // (SWEEP if fits else WIDE_SWEEP)) * (SWEEP if fits else WIDE_SWEEP)
+    diagonal = jnp.pad(jnp.where(free, ridge, 1.0), (0, size - m), constant_values=1.0)
+    shifted = _add_diagonal(jnp.pad(masked, (0, size - m)), diagonal)
     last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
-    which = sum((last >= size).astype(jnp.int32) for size in sizes[:-1])
-    return lax.switch(which, [leading(size) for size in sizes]) if sizes[:-1] else leading(m)()
-
-
-def _sweep_leading(
-    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
-) -> Float[Array, "m m"]:
-    """Return the inverse on the free slots, zero elsewhere; NaN if not positive definite.
-
-    Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other rows R,
-    A_RR by A_RR − A_RI D A_IR, A_RI by A_RI D, and A_II by −D; after all of them A is −A⁻¹.
-    """
-    m = masked.shape[0]
-    width = min(SWEEP, m)
-    places = lax.iota(jnp.int32, m)
-    shifted = masked + jnp.diag(jnp.where(free, ridge, 1.0))
-    if m % width:
-        padded = m + width - m % width
-        shifted = jnp.pad(shifted, (0, padded - m)) + jnp.diag(jnp.arange(padded) >= m)
-        places = lax.iota(jnp.int32, padded)
-
-    def sweep(k: Array, A: Array) -> Array:
-        begin, zero = k * width, jnp.int32(0)
-        columns = lax.dynamic_slice(A, (zero, begin), (A.shape[0], width))
-        D = _sweep_block(lax.dynamic_slice(columns, (begin, zero), (width, width)))
-        others = (places < begin) | (places >= begin + width)
-        columns = jnp.where(others[:, None], columns, 0.0)
-        scaled = product(columns, D)
-        A = A - product(scaled, columns.T)
-        A = lax.dynamic_update_slice(A, scaled.T, (begin, zero))
-        A = lax.dynamic_update_slice(A, scaled, (zero, begin))
-        return lax.dynamic_update_slice(A, -D, (begin, begin))
-
-    last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
-    swept = -lax.fori_loop(jnp.int32(0), last // width + 1, sweep, shifted)[:m, :m]
+    swept = (_sweep if fits else _sweep_wide)(shifted, last + 1)[:m, :m]
     inverse = jnp.where(free[:, None] & free[None, :], swept, 0.0)
     positive = jnp.all(jnp.where(free, jnp.diagonal(swept), 1.0) > 0)  # false for NaN
     return jnp.where(positive, inverse, jnp.nan)
+
+
+def _add_diagonal(A: Float[Array, "m m"], diagonal: Float[Array, " m"]) -> Float[Array, "m m"]:
+    places = lax.iota(jnp.int32, A.shape[0])
+    return A + jnp.where(places[:, None] == places[None, :], diagonal[:, None], 0.0)
+
+
+def _sweep(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
+    """Return the inverse of the first `count` rows and columns, which the others do not touch.
+
+    Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other columns R,
+    A_RR by A_RR − A_RI D A_IR, A_IR by D A_IR, and A_II by −D; after all of them A is −A⁻¹.
+    """
+
+    def sweep(k: Array, A: Array) -> Array:
+        begin, rows, block = _block_rows(A, k, SWEEP)
+        D = _sweep_block(block)
+        scaled = D[:, 0, None] * rows[0][None, :]
+        for r in range(1, SWEEP):
+            scaled = scaled + D[:, r, None] * rows[r][None, :]
+
+        def subtract(k: Array, A: Array) -> Array:
+            start = k * SWEEP, jnp.int32(0)
+            part = lax.dynamic_slice(A, start, rows.shape)
+            factors = lax.dynamic_slice(scaled, start[::-1], (SWEEP, SWEEP))
+            for r in range(SWEEP):
+                part = part - factors[r][:, None] * rows[r][None, :]
+            return lax.dynamic_update_slice(A, part, start)
+
+        return _write_block(repeat(blocks, subtract, A), scaled, D, begin)
+
+    blocks = (count + SWEEP - 1) // SWEEP
+    return -repeat(blocks, sweep, A)
+
+
+def _sweep_wide(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
+    """Do what :func:`_sweep` does with matrix products, for many cores."""
+    invert = in_one_kernel(_sweep)
+
+    def sweep(k: Array, A: Array) -> Array:
+        begin, rows, block = _block_rows(A, k, WIDE_SWEEP)
+        D = invert(block, jnp.int32(WIDE_SWEEP))
+        scaled = product(D, rows)
+        return _write_block(A - product(scaled.T, rows), scaled, D, begin)
+
+    return -repeat((count + WIDE_SWEEP - 1) // WIDE_SWEEP, sweep, A)
+
+
+def _block_rows(A: Float[Array, "m m"], k: Array, width: int) -> tuple[Array, Array, Array]:
+    """Return where block k begins, its rows with zeros in the block, and the block."""
+    begin, zero = k * width, jnp.int32(0)
+    places = lax.iota(jnp.int32, A.shape[0])
+    rows = lax.dynamic_slice(A, (begin, zero), (width, A.shape[0]))
+    block = lax.dynamic_slice(rows, (zero, begin), (width, width))
+    others = (places < begin) | (places >= begin + width)
+    return begin, jnp.where(others[None, :], rows, 0.0), block
+
+
+def _write_block(A: Array, scaled: Array, D: Array, begin: Array) -> Float[Array, "m m"]:
+    zero = jnp.int32(0)
+    A = lax.dynamic_update_slice(A, scaled, (begin, zero))
+    A = lax.dynamic_update_slice(A, scaled.T, (zero, begin))
+    return lax.dynamic_update_slice(A, -D, (begin, begin))
 
 
 def _sweep_block(A: Float[Array, "b b"]) -> Float[Array, "b b"]:
@@ -180,12 +218,4 @@ def _sweep_block(A: Float[Array, "b b"]) -> Float[Array, "b b"]:
         A = jnp.where(here[None, :], scaled[:, None], A)
         return jnp.where(here[:, None] & here[None, :], -pivot, A)
 
-    return -lax.fori_loop(jnp.int32(0), jnp.int32(A.shape[0]), sweep, A)
-
-
-def _times_inverse_root(B: Float[Array, "m g"], schur: Float[Array, "g g"]) -> Float[Array, "m g"]:
-    """Return BR⁻ᵀ with RRᵀ = schur, so that its square is B schur⁻¹ Bᵀ; one group is a division."""
-    if B.shape[1] == 1:
-        return B / jnp.sqrt(schur)
-    R = lax.linalg.cholesky(jnp.asarray(schur), symmetrize_input=False)
-    return lax.linalg.triangular_solve(R, B, lower=True, transpose_a=True)
+    return -repeat(A.shape[0], sweep, A)

@@ -31,6 +31,7 @@ from jaxtyping import Bool, Float, Int
 
 from jsvm._typing import Array
 from jsvm.problems import QuadraticProgram
+from jsvm.solvers.indexing import add_rows, first_places, put
 from jsvm.solvers.inverse import Inverse, inverse_on, product
 
 MAX_FACTORS = 8
@@ -45,7 +46,7 @@ class Slots(NamedTuple):
     Q: Array
     lower: Array
     upper: Array
-    members: Array  # one column a group
+    members: Array  # one row a group
 
 
 class Point(NamedTuple):
@@ -91,9 +92,8 @@ def block_step(
     free = (alpha > program.lower) & (alpha < program.upper)
     places = first_places(free, slots)
     filled = lax.iota(jnp.int32, slots) < jnp.sum(free)
-    rows = program.hessian.rows(places)
     part = Slots(
-        Q=rows[:, places],
+        Q=program.hessian.matrix[places[:, None], places[None, :]],
         lower=program.lower[places],
         upper=program.upper[places],
         members=_members(program, places),
@@ -113,16 +113,9 @@ def block_step(
         start,
     )
     change = jnp.where(filled, end.point.alpha - start.point.alpha, 0.0)
-    gradient = gradient - jnp.matmul(change, rows, precision=lax.Precision.HIGHEST)
-    targets = jnp.where(filled, places, alpha.shape[0])
-    alpha = jnp.asarray(alpha).at[targets].set(end.point.alpha, mode="drop")
-    return alpha, gradient, end.rounds
-
-
-def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
-    """Return the first `count` indices where the mask holds, filled up with others."""
-    order = jnp.where(mask, 0, mask.shape[0]) + lax.iota(jnp.int32, mask.shape[0])
-    return lax.sort(order)[:count] % mask.shape[0]
+    count = jnp.minimum(jnp.sum(free, dtype=jnp.int32), slots)
+    gradient = add_rows(gradient, program.hessian.matrix, places, -change, count)
+    return put(alpha, places, end.point.alpha, filled), gradient, end.rounds
 
 
 def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""]) -> Block:
@@ -195,7 +188,7 @@ def _follow(
     following: Bool[Array, ""],
 ) -> Path:
     """Go on along the bent path, hit after hit, until a whole step fits."""
-    groups = part.members.shape[1]
+    groups = part.members.shape[0]
 
     def drop(path: Path, hit: Bool[Array, " m"], length: Float[Array, ""]) -> Path:
         """Take the first variable that hit a bound out of P and out of d.
@@ -204,19 +197,17 @@ def _follow(
         zero if d leads them outside.
         """
         k = jnp.min(jnp.where(hit, lax.iota(jnp.int32, hit.shape[0]), hit.shape[0] - 1))
-        column = inverse._replace(removed=path.removed).column(k)
+        shrunk = inverse._replace(removed=path.removed)
+        column = shrunk.column(k)
         pivot = column[k]
         safe = pivot > 0
         pivot = jnp.where(safe, pivot, 1.0)
         bent = (1.0 - length) * (path.direction - column * (path.direction[k] / pivot))
         free = path.free & (lax.iota(jnp.int32, hit.shape[0]) != k)
-        place = groups + path.hits
         return path._replace(
             free=free,
             direction=_keep_sums(part, jnp.where(free, bent, 0.0), free),
-            removed=lax.dynamic_update_index_in_dim(
-                path.removed, column / jnp.sqrt(pivot), place, axis=1
-            ),
+            removed=shrunk.without(column, pivot, groups + path.hits).removed,
             hits=path.hits + 1,
             go_on=path.go_on & safe,
         )
@@ -271,13 +262,12 @@ def _refine(
     return point, count
 
 
-def _members(program: QuadraticProgram, places: Int[Array, " m"]) -> Float[Array, "m g"]:
-    """Return the indicators of the groups on the slots, one column a group."""
-    dtype = program.linear.dtype
+def _members(program: QuadraticProgram, places: Int[Array, " m"]) -> Bool[Array, "g m"]:
+    """Return which slots are in each group, one row a group."""
     if program.group_count == 1:
-        return jnp.ones((places.shape[0], 1), dtype)
+        return jnp.ones((1, places.shape[0]), bool)
     groups = jnp.asarray(program.groups)[places]
-    return (groups[:, None] == jnp.arange(program.group_count)[None, :]).astype(dtype)
+    return groups[None, :] == jnp.arange(program.group_count)[:, None]
 
 
 def _centred(part: Slots, point: Point) -> tuple[Float[Array, " m"], Float[Array, ""]]:
@@ -293,9 +283,12 @@ def _keep_sums(
     part: Slots, values: Float[Array, " m"], free: Bool[Array, " m"]
 ) -> Float[Array, " m"]:
     """Return the values without the mean of their group: sums are kept to rounding."""
-    inside = part.members * free[:, None].astype(values.dtype)
-    means = (values @ inside) / jnp.maximum(jnp.sum(inside, axis=0), 1.0)
-    return jnp.where(free, values - part.members @ means, 0.0)
+    for members in part.members:
+        inside = members & free
+        count = jnp.sum(inside.astype(values.dtype))
+        mean = jnp.sum(jnp.where(inside, values, 0.0)) / jnp.maximum(count, 1.0)
+        values = jnp.where(members, values - mean, values)
+    return jnp.where(free, values, 0.0)
 
 
 def _limits(

@@ -1,9 +1,9 @@
 """Kernel rows on the device: computed in blocks, once, and kept within a budget of bytes.
 
-Rows are kept in slabs, arrays of a fixed number of rows that are allocated when they are needed
-and written in place. When the budget is full, the rows that were not used for the longest time are
-overwritten. Sums of rows, Σ c_k K[k, :], are what the solver asks for; they are taken row by row
-from the slabs, so that they cost one read of each row.
+A large block of rows is kept as it is, small ones fill a slab in place, one after the other. When
+the budget is full, what was not used for the longest time makes room. Sums of rows, Σ c_k K[k, :],
+are what the solver asks for; they are taken row by row from the slabs, so that they cost one read
+of each row.
 """
 
 from collections.abc import Sequence
@@ -19,10 +19,14 @@ from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
+from jsvm.kernels.distances import DistanceKernel, is_whole, split_whole
+from jsvm.solvers.indexing import UNROLL, add_rows
 
-BLOCKS = (256, 64, 16)  # rows computed at once
+BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
 BLOCK_BYTES = 2**27  # the largest block
-UNROLL = 4  # rows added in one pass over the sum
+MANY_FEATURES = 32  # with fewer, products are a small part of the work
+FEWEST_SLABS = 4
+SLAB = 128  # rows of a slab that is filled block after block
 
 
 @register_dataclass
@@ -61,7 +65,22 @@ def source_of(kernel: Kernel, X: Any) -> KernelSource | HostSource:
     """Return the source of the matrix of a kernel on points that are JAX arrays."""
     if kernel.runs_on_host():
         return HostSource(kernel, X, X.shape[1])
-    return KernelSource(kernel, _prepare(kernel, X), X.shape[1])
+    points = _prepare(kernel, X)
+    # Pixels, counts and indicators: products of whole numbers are exact in half the bytes.
+    unweighted = isinstance(kernel, DistanceKernel) and kernel.weights(X.shape[1]) is None
+    if unweighted and X.dtype == np.float64 and X.shape[1] >= MANY_FEATURES:
+        points = _split_whole(points) if _is_whole(points) else points
+    return KernelSource(kernel, points, X.shape[1])
+
+
+@dataclass
+class Slab:
+    """Some rows in memory: an array, how many of its places are used, and when they last were."""
+
+    height: int
+    rows: Any = None
+    used: int = 0
+    last_use: int = 0
 
 
 class Rows:
@@ -83,16 +102,15 @@ class Rows:
         self.source, self.size, self.dtype = source, size, dtype
         self.computed = 0
         row_bytes = size * dtype.itemsize
-        affordable = min(max(int(budget / row_bytes), BLOCKS[-1]), size)
-        self._height = min(affordable, BLOCKS[0])  # rows of a slab
-        whole = affordable == size
-        self._capacity = (affordable // self._height + whole) * self._height
-        self._blocks = [b for b in BLOCKS if b * row_bytes <= BLOCK_BYTES]
-        self._slabs: list[jax.Array] = []
-        self._slot_of = np.full(size, -1)  # of an example
-        self._example_in = np.full(self._capacity, -1)  # of a slot
-        self._last_use = np.full(self._capacity, -1)
-        self._clock = self._used = 0
+        affordable = max(int(budget / row_bytes), BLOCKS[-1])  # rows
+        # All of them fit, whatever places of the last slabs stay empty.
+        self._affordable = size + BLOCKS[0] + SLAB if affordable >= size else affordable
+        self._block = max(BLOCKS[-1], min(BLOCKS[0], int(BLOCK_BYTES / row_bytes)))
+        self._slabs: dict[int, Slab] = {}
+        self._open = -1  # the slab with room for more
+        self._home = np.full(size, -1)  # the slab of an example
+        self._place = np.zeros(size, np.int32)  # and its place there
+        self._clock = self._count = 0
 
     def part(self, some: np.ndarray, others: np.ndarray) -> jax.Array:
         """Return the part K[some, others] of the matrix."""
@@ -109,69 +127,77 @@ class Rows:
         total = np.zeros(self.size, self.dtype)
         if isinstance(self.source, MatrixSource):
             return np.asarray(_add_rows(total, self.source.matrix, *_padded(some, weights)))
-        slots = self._slot_of[some]
-        total = self._add(total, slots[slots >= 0], weights[slots >= 0])
-        some, weights = some[slots < 0], weights[slots < 0]
+        known = self._home[some] >= 0
+        total = self._add_known(total, some[known], weights[known])
+        some, weights = some[~known], weights[~known]
         while len(some):
             total, count = self._add_missing(total, some, weights)
             some, weights = some[count:], weights[count:]
         return np.asarray(total)
 
-    def _add(self, total: Any, slots: np.ndarray, weights: np.ndarray) -> Any:
-        """Add the rows in these slots, slab after slab."""
-        self._last_use[slots] = self._clock
-        homes, places = np.divmod(slots, self._height)
+    def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
+        """Add rows that are there, slab after slab."""
+        homes = self._home[some]
         for home in np.unique(homes):
-            here = homes == home
-            padded = _padded(places[here], weights[here], self._height)
-            total = _add_rows(total, self._slabs[home], *padded)
+            here, slab = homes == home, self._slabs[home]
+            slab.last_use = self._clock
+            padded = _padded(self._place[some[here]], weights[here], slab.height)
+            total = _add_rows(total, slab.rows, *padded)
         return total
 
     def _add_missing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
         """Compute, keep and add the first of these rows, at most a block; return how many."""
-        home, places = self._room(block_of(len(some), self._blocks))
-        count = block_of(len(places), self._blocks)
-        places = places[:count]
-        some, slots = some[:count], home * self._height + places
-        lost = self._example_in[slots]
-        self._slot_of[lost[lost >= 0]] = -1
-        self._example_in[slots], self._slot_of[some] = some, slots
-        self._last_use[slots] = self._clock
-        self.computed += count
-        # The padding writes the first row again, and adds nothing.
-        some, places = filled(some), filled(places)
-        weights = np.concatenate([weights[:count], np.zeros(len(some) - count, self.dtype)])
+        count = min(len(some), self._block, self._affordable)
+        home = self._new_slab(count) if count == self._block else self._slab_with_room()
+        slab = self._slabs[home]
+        begin, room = slab.used, slab.height - slab.used
+        if count < self._block:
+            count = min(count, room, next((b for b in BLOCKS if b <= room), room))
+        some, weights = some[:count], weights[:count]
+        # The padding computes the first row again, adds nothing, and is overwritten later.
+        examples = filled(some) if count < self._block else some
+        weights = np.concatenate([weights, np.zeros(len(examples) - count, self.dtype)])
         if isinstance(self.source, HostSource):
-            rows = self.source.kernel(self.source.X[some], self.source.X)
-            self._slabs[home], total = _keep(self._slab(home), total, rows, places, weights)
-        elif count == self._height and home == len(self._slabs):
-            slab, total = _compute(total, self.source, some, weights)
-            self._slabs.append(slab)
+            rows = jnp.asarray(self.source.kernel(self.source.X[examples], self.source.X))
+            if slab.rows is None:
+                slab.rows, total = rows, _plus(total, rows, weights)
+            else:
+                slab.rows, total = _keep(slab.rows, total, rows, np.int32(begin), weights)
+        elif slab.rows is None:
+            slab.rows, total = _compute(total, self.source, examples, weights)
         else:
-            slab = self._slab(home)
-            self._slabs[home], total = _compute_and_keep(
-                slab, total, self.source, some, places, weights
+            slab.rows, total = _compute_and_keep(
+                slab.rows, total, self.source, examples, np.int32(begin), weights
             )
+        self._home[some], self._place[some] = home, np.arange(begin, begin + count)
+        slab.used, slab.last_use = begin + count, self._clock
+        self.computed += count
         return total, count
 
-    def _slab(self, home: int) -> jax.Array:
-        """Return a slab, a new one if it is the next."""
-        if home == len(self._slabs):
-            self._slabs.append(jnp.zeros((self._height, self.size), self.dtype))
-        return self._slabs[home]
+    def _slab_with_room(self) -> int:
+        """Return the slab that is filled block after block; a new one if it is full."""
+        if self._open in self._slabs:
+            slab = self._slabs[self._open]
+            if slab.used < slab.height:
+                return self._open
+        height = min(SLAB, max(BLOCKS[-1], self._affordable // FEWEST_SLABS))
+        self._open = self._new_slab(height)
+        # The padding of the last block goes beyond the last place.
+        rows = jnp.zeros((height + BLOCKS[-1], self.size), self.dtype)
+        self._slabs[self._open].rows = rows
+        return self._open
 
-    def _room(self, wanted: int) -> tuple[int, np.ndarray]:
-        """Return a slab and at most `wanted` places in it: new ones, or those unused longest."""
-        if self._used < self._capacity:
-            home, begin = divmod(self._used, self._height)
-            end = begin + block_of(min(wanted, self._height - begin), self._blocks)
-            self._used += end - begin
-            return home, np.arange(begin, end)
-        wanted = min(wanted, self._capacity)
-        oldest = np.argpartition(self._last_use, wanted - 1)[:wanted]
-        homes, places = np.divmod(oldest, self._height)
-        home = int(np.bincount(homes).argmax())
-        return home, places[homes == home]
+    def _new_slab(self, height: int) -> int:
+        """Make room for a slab, at the cost of those that were not used for the longest time."""
+        while self._slabs and height > self._affordable - sum(
+            slab.height for slab in self._slabs.values()
+        ):
+            oldest = min(self._slabs, key=lambda home: self._slabs[home].last_use)
+            self._home[self._home == oldest] = -1
+            del self._slabs[oldest]
+        self._count += 1
+        self._slabs[self._count] = Slab(height, last_use=self._clock)
+        return self._count
 
 
 def block_of(count: int, blocks: Sequence[int] = BLOCKS) -> int:
@@ -197,6 +223,9 @@ def _padded(
     return padded_places, padded_weights, np.int32(count)
 
 
+_is_whole, _split_whole = jax.jit(is_whole), jax.jit(split_whole)
+
+
 @jax.jit
 def _prepare(kernel: Kernel, X: Any) -> Any:
     return kernel.prepare(X)
@@ -217,38 +246,26 @@ def _take(points: Any, some: Any) -> Any:
 @jax.jit
 def _compute(total: Any, source: KernelSource, some: Any, weights: Any) -> tuple[Any, Any]:
     rows = source.kernel.between(_take(source.points, some), source.points)
-    return rows, total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
+    return rows, _plus(total, rows, weights)
 
 
 @partial(jax.jit, donate_argnums=0)
 def _compute_and_keep(
-    slab: Any, total: Any, source: KernelSource, some: Any, places: Any, weights: Any
+    slab: Any, total: Any, source: KernelSource, some: Any, begin: Any, weights: Any
 ) -> tuple[Any, Any]:
     rows = source.kernel.between(_take(source.points, some), source.points)
-    return _keep(slab, total, rows, places, weights)
+    return _keep(slab, total, rows, begin, weights)
 
 
 @partial(jax.jit, donate_argnums=0)
-def _keep(slab: Any, total: Any, rows: Any, places: Any, weights: Any) -> tuple[Any, Any]:
-    """Write the rows to these places of the slab, and add their weighted sum to the total."""
-
-    def put(k: Any, slab: Any) -> Any:
-        row = lax.dynamic_index_in_dim(rows, k, 0)
-        return lax.dynamic_update_index_in_dim(slab, row, places[k], 0)
-
-    slab = lax.fori_loop(0, rows.shape[0], put, slab)
-    return slab, total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
+def _keep(slab: Any, total: Any, rows: Any, begin: Any, weights: Any) -> tuple[Any, Any]:
+    """Write the rows to the slab, and add their weighted sum to the total."""
+    return lax.dynamic_update_slice(slab, rows, (begin, jnp.int32(0))), _plus(total, rows, weights)
 
 
 @jax.jit
-def _add_rows(total: Any, block: Any, places: Any, coefficients: Any, count: Any) -> Any:
-    """Return total + Σ_k coefficients[k] · block[places[k]] over the first `count` places."""
+def _plus(total: Any, rows: Any, weights: Any) -> Any:
+    return total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
 
-    def add(k: Any, total: Any) -> Any:
-        for j in range(UNROLL):
-            place = k * UNROLL + j
-            row = lax.dynamic_index_in_dim(block, places[place], 0, keepdims=False)
-            total = total + coefficients[place] * row
-        return total
 
-    return lax.fori_loop(0, (count + UNROLL - 1) // UNROLL, add, total)
+_add_rows = jax.jit(add_rows)

@@ -9,8 +9,6 @@ amount, so their group keeps its sum. With v = e_i − e_j, the quantities of 00
     g  = gain of the step truncated to the box.
 
 `program` is a quadratic program on a tile: ``program.hessian.row(i)`` is one contiguous read.
-Indices of extremes are found by `max` and `min`, which XLA vectorises, not by `argmax`, which it
-does not.
 """
 
 from collections.abc import Callable
@@ -23,6 +21,7 @@ from jaxtyping import Float, Int
 from jsvm._typing import Array
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import extremes
+from jsvm.problems.reductions import index_of_max
 
 Index = Int[Array, ""]
 
@@ -48,13 +47,6 @@ class State(NamedTuple):
 
 
 Selection = Callable[[State, QuadraticProgram], tuple[Index, Index]]
-
-
-def index_of_max(values: Float[Array, " n"]) -> tuple[Index, Float[Array, ""]]:
-    """Return the first index of the largest value, and that value."""
-    largest = jnp.max(values)
-    places = lax.iota(jnp.int32, values.shape[0])
-    return jnp.min(jnp.where(values == largest, places, values.shape[0] - 1)), largest
 
 
 def newton_gain(slope: Float[Array, "..."], curvature: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -23,6 +23,7 @@ from jsvm._typing import Array, Scalar
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
 from jsvm.solvers.config import Recipe
+from jsvm.solvers.kernel_call import in_one_kernel
 from jsvm.solvers.newton import block_step
 from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status
@@ -100,7 +101,20 @@ def advance(
     `budget` is the final limit of pair steps. There is at least one turn, so that every call ends
     with a verdict or brings the end nearer, even when the limit is reached already.
     """
+    loop = partial(_turns, recipe=recipe)
+    loop = in_one_kernel(loop) if recipe.fits_kernel else loop
+    return loop(program, progress, tol, limit, budget)
 
+
+def _turns(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Any,
+    budget: Any,
+    *,
+    recipe: Recipe,
+) -> Progress:
     def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
         progress = carry[0]
         turned = _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
@@ -120,6 +134,11 @@ def relax(
     This is the work on a part of a larger problem: `linear` is its G, the bounds are those of the
     change of α, and whoever owns the larger problem judges what was reached.
     """
+    loop = partial(_relaxed, recipe=recipe)
+    return (in_one_kernel(loop) if recipe.fits_kernel else loop)(program, tol, limit)
+
+
+def _relaxed(program: QuadraticProgram, tol: Scalar, limit: Any, *, recipe: Recipe) -> Progress:
     alpha = jnp.zeros_like(program.linear)
     start = begin(program, alpha, recipe, gradient=program.linear)
     start = start._replace(violation=recipe.measure(program, alpha, program.linear))
@@ -198,6 +217,13 @@ def _run(
     program: QuadraticProgram, progress: Progress, tol: Scalar, limit: Any, recipe: Recipe
 ) -> Progress:
     """Take pair steps until the violation passes, nothing moves any more, or `limit`."""
+    loop = partial(_pair_steps, recipe=recipe)
+    return (in_one_kernel(loop) if recipe.is_plain else loop)(program, progress, tol, limit)
+
+
+def _pair_steps(
+    program: QuadraticProgram, progress: Progress, tol: Scalar, limit: Any, *, recipe: Recipe
+) -> Progress:
     places = lax.iota(jnp.int32, program.size)
 
     def pair_step(carry: Progress) -> Progress:

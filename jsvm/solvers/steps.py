@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 
 from jsvm._typing import Array
 from jsvm.problems import QuadraticProgram
+from jsvm.problems.reductions import index_of_max
 from jsvm.solvers.selection import (
     Index,
     Memory,
     Selection,
     State,
-    index_of_max,
     newton_gain,
     second_order_truncated,
     truncated_gain,

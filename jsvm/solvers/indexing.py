@@ -1,0 +1,89 @@
+"""Reading and writing at computed places: loops inside a kernel on a CPU, gathers elsewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Bool, Float, Int
+
+from jsvm._typing import Array
+from jsvm.solvers.kernel_call import in_one_kernel
+
+UNROLL = 4  # rows added in one pass over the sum
+
+
+def repeat(count: Any, body: Callable[[Array, Any], Any], start: Any) -> Any:
+    """Return ``start`` after body(0, ·), body(1, ·), …, `count` times; the index is an int32."""
+    count = jnp.asarray(count, jnp.int32)
+    return lax.fori_loop(
+        jnp.int32(0), count, lambda k, c: body(jnp.asarray(k, jnp.int32), c), start
+    )
+
+
+def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
+    """Return the first `count` indices where the mask holds, filled up with any."""
+
+    def one_by_one(mask: Array) -> Array:
+        def look(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            # Written always, kept only if the next one goes elsewhere.
+            places, found = carry
+            places = lax.dynamic_update_index_in_dim(places, i, found, 0)
+            return places, jnp.minimum(found + mask[i], count)
+
+        start = jnp.zeros(count + 1, jnp.int32), jnp.int32(0)
+        return repeat(mask.shape[0], look, start)[0][:count]
+
+    def by_sorting(mask: Array) -> Array:
+        order = jnp.where(mask, 0, mask.shape[0]) + lax.iota(jnp.int32, mask.shape[0])
+        return lax.sort(order)[:count] % mask.shape[0]
+
+    return in_one_kernel(one_by_one, by_sorting)(mask)
+
+
+def put(
+    vector: Float[Array, " n"],
+    places: Int[Array, " m"],
+    values: Float[Array, " m"],
+    present: Bool[Array, " m"],
+) -> Float[Array, " n"]:
+    """Return the vector with the first values, those that are present, in their places."""
+
+    def one_by_one(vector: Array, places: Array, values: Array, present: Array) -> Array:
+        def write(k: Array, vector: Array) -> Array:
+            return lax.dynamic_update_index_in_dim(vector, values[k], places[k], 0)
+
+        return repeat(jnp.sum(present), write, vector)
+
+    def scattered(vector: Array, places: Array, values: Array, present: Array) -> Array:
+        targets = jnp.where(present, places, vector.shape[0])
+        return jnp.asarray(vector).at[targets].set(values, mode="drop")
+
+    return in_one_kernel(one_by_one, scattered)(jnp.asarray(vector), places, values, present)
+
+
+def add_rows(
+    total: Float[Array, " n"],
+    matrix: Float[Array, "r n"],
+    places: Int[Array, " m"],
+    weights: Float[Array, " m"],
+    count: Int[Array, ""] | int,
+) -> Float[Array, " n"]:
+    """Return total + Σ_k weights[k] · matrix[places[k]]; from `count` on the weights are zero."""
+
+    def one_by_one(total: Array, matrix: Array, places: Array, weights: Array, count: Any) -> Array:
+        unroll = next(u for u in (UNROLL, 2, 1) if places.shape[0] % u == 0)
+
+        def add(k: Array, total: Array) -> Array:
+            for j in range(unroll):
+                place = k * unroll + j
+                row = lax.dynamic_index_in_dim(matrix, places[place], 0, keepdims=False)
+                total = total + weights[place] * row
+            return total
+
+        return repeat((count + unroll - 1) // unroll, add, total)
+
+    def gathered(total: Array, matrix: Array, places: Array, weights: Array, count: Any) -> Array:
+        return total + jnp.matmul(weights, matrix[places], precision=lax.Precision.HIGHEST)
+
+    return in_one_kernel(one_by_one, gathered)(total, matrix, places, weights, count)
