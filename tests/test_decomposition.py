@@ -220,6 +220,29 @@ class TestRows:
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("features", "largest"), [(40, 255), (300, 255), (600, 1)])
+def test_products_of_whole_numbers_are_exact(features, largest):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-largest // 2, largest // 2 + 1, (40, features)).astype(float)
+    source = source_of(kernels.RBF(gamma=np.float64(1e-4 / features)), jnp.asarray(X))
+    assert isinstance(source.points.coordinates, tuple)
+    assert all(part.dtype == np.float32 for part in source.points.coordinates)
+    K = Rows(source, 40, DOUBLE, 1e9).part(np.arange(40), np.arange(40))
+    distances = ((X[:, None] - X[None]) ** 2).sum(-1)  # exact in float64
+    np.testing.assert_array_equal(np.log(K) == 0.0, distances == 0)
+    np.testing.assert_allclose(K, np.exp(-1e-4 / features * distances), rtol=1e-14)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("change", [0.5, 256.0, 1e-9])
+def test_other_numbers_keep_their_precision(change):
+    X = np.zeros((40, 50))
+    X[20, 30] = change
+    source = source_of(kernels.RBF(gamma=1.0), jnp.asarray(X))
+    assert source.points.coordinates.dtype == np.float64
+
+
+@pytest.mark.usefixtures("x64")
 def test_the_square_follows_its_variables():
     X = np.random.default_rng(0).normal(size=(60, 3))
     K = rbf(X)

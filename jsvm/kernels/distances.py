@@ -10,6 +10,7 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
+SAMPLE = 16  # points, of which the centre is the median
 LARGEST_WHOLE, EXACT_TERMS = 255, 256  # 256 · 255² < 2²⁴
 
 
@@ -62,7 +63,7 @@ def squared_distances(
 
 def _centre(Z: Float[Array, "m d"]) -> Float[Array, " d"]:
     """Return the median of some of the points: a mean would follow a single outlier."""
-    some = Z[:: max(1, Z.shape[0] // 64)]
+    some = Z[:: max(1, Z.shape[0] // SAMPLE)]
     return lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])
 
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jsvm.solvers.inverse import LARGEST_IN_KERNEL
-from jsvm.solvers.selection import SELECTIONS, Selection, second_order
+from jsvm.solvers.selection import SELECTIONS, Selection, greedy, second_order
 from jsvm.solvers.steps import STEPS, Step
 from jsvm.solvers.stopping import MEASURES, Measure
 
@@ -129,10 +128,5 @@ class Recipe(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the pair steps are array operations that a kernel may hold."""
-        return self.select in SELECTIONS.values()
-
-    @property
-    def fits_kernel(self) -> bool:
-        """Whether pair steps and block steps together make one kernel."""
-        return self.is_plain and self.slots <= LARGEST_IN_KERNEL
+        """Whether a pair step is a few operations on vectors, as a kernel may hold them."""
+        return self.select in SELECTIONS.values() and self.select is not greedy

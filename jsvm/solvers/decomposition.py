@@ -46,6 +46,7 @@ SLOT_STEP = 256
 SLOTS = (128, 256)  # of block steps within a tile
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
+ROUGH_FRACTION = 0.3  # while there are more violators than places in it
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
 
@@ -163,7 +164,9 @@ class Decomposition:
     def _solve_tile(self, view: View) -> None:
         size = self._tile_size(view)
         some = self.square.arrange(choose(view, size), size)
-        wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
+        crowded = len(view.outside) > size
+        fraction = ROUGH_FRACTION if crowded else FRACTION
+        wanted = max(fraction * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         slots = next((s for s in SLOTS if s >= SPARE * len(view.free)), SLOTS[-1])
         recipe = self.solver.recipe(slots, elastic=False)

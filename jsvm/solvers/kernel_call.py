@@ -7,10 +7,11 @@ Under ``vmap`` the problems of a batch are solved one after the other, so that a
 keep the others waiting. On other devices nothing changes.
 
 What is in such a function runs on one core and must consist of plain array operations: no sorting,
-no scatter, no decompositions, no sums along one axis of a matrix (matrix times vector is fine).
+no scatter, no decompositions, no sums along one axis of a matrix (matrix times vector is fine), no
+sum or maximum of a vector of `LONG_REDUCTION` or more entries: XLA hands these to libraries.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,10 +19,12 @@ import jax.numpy as jnp
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jax.experimental.xla_metadata import set_xla_metadata
-from jax.extend.core import Literal, jaxpr_as_fun
+from jaxtyping import Int
 
+from jsvm._typing import Array
 from jsvm.precision import default_platform
 
+LONG_REDUCTION = 4096
 TAGS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 
 
@@ -38,34 +41,38 @@ def in_one_kernel(
 
     def called(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
-        traced = jax.jit(lambda *leaves: function(*jax.tree.unflatten(tree, leaves))).trace(*leaves)
-        closed, variables = traced.jaxpr, traced.jaxpr.jaxpr.invars
-        # XLA aborts on a parameter of such a kernel that nothing reads.
-        operands = [v for eqn in closed.eqns for v in eqn.invars] + list(closed.jaxpr.outvars)
-        read = {v for v in operands if not isinstance(v, Literal)}
-        some = [k for k, variable in enumerate(variables) if variable in read]
+        structure: Any = None
 
-        def of_those_read(*values: Any) -> Any:
-            every: list[Any] = [0] * len(variables)
-            for k, value in zip(some, values, strict=True):
-                every[k] = value
-            # A tuple, even of one: a large array as the result of all would be cut for many cores.
-            return *jaxpr_as_fun(closed)(*every), jnp.int32(0)
+        def flat(*leaves: Any) -> tuple[Any, ...]:
+            nonlocal structure
+            outputs, structure = jax.tree.flatten(function(*jax.tree.unflatten(tree, leaves)))
+            return *outputs, _read_all(leaves)
 
-        compiled = jax.jit(of_those_read)
-        call = custom_vmap(lambda *values: set_xla_metadata(compiled(*values), **TAGS))
+        compiled = jax.jit(flat)
+        call = custom_vmap(lambda *leaves: set_xla_metadata(compiled(*leaves), **TAGS))
 
         @call.def_vmap
-        def one_by_one(size: int, batched: list[bool], *values: Any) -> Any:
+        def one_by_one(size: int, batched: list[bool], *leaves: Any) -> Any:
             def member(lanes: list[Any]) -> Any:
                 rest = iter(lanes)
-                return call(*(next(rest) if b else v for b, v in zip(batched, values, strict=True)))
+                return call(*(next(rest) if b else v for b, v in zip(batched, leaves, strict=True)))
 
-            lanes = [v for b, v in zip(batched, values, strict=True) if b]
+            lanes = [v for b, v in zip(batched, leaves, strict=True) if b]
             outputs = lax.map(member, lanes)
             return outputs, jax.tree.map(lambda _: True, outputs)
 
-        outputs = call(*(leaves[k] for k in some))[:-1]
-        return jax.tree.unflatten(jax.tree.structure(traced.out_info), outputs)
+        outputs = call(*map(jnp.asarray, leaves))
+        return jax.tree.unflatten(structure, outputs[:-1])
 
     return called
+
+
+def _read_all(leaves: Sequence[Array]) -> Int[Array, ""]:
+    """Return zero, computed from all the leaves: XLA aborts on a parameter that nothing reads.
+
+    What XLA finds to be dead, such as the start of a value that every turn of a loop overwrites, is
+    read all the same. As a further result it also makes the result a tuple; a large array alone
+    would be cut for many cores, which a kernel is not.
+    """
+    zeros = [(leaf.reshape(-1)[0] == 0).astype(jnp.int32) for leaf in leaves]
+    return jnp.minimum(sum(zeros, jnp.int32(0)), 0)

@@ -5,7 +5,7 @@ by variables with a box of zero width, which never move.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -139,7 +139,7 @@ class Layout:
         """Number of variables of the padded program."""
         return self.copies * self.examples
 
-    @property
+    @cached_property
     def places(self) -> np.ndarray:
         """The place of every variable."""
         return (np.arange(self.copies)[:, None] * self.examples + self.order[None, :]).reshape(-1)

@@ -11,6 +11,7 @@ When the violation passes `tol`, a last block step on the final active set takes
 rounding level. With ``block=False`` these are the papers' algorithms, step by step.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,7 +24,8 @@ from jsvm._typing import Array, Scalar
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
 from jsvm.solvers.config import Recipe
-from jsvm.solvers.kernel_call import in_one_kernel
+from jsvm.solvers.inverse import LARGEST_IN_KERNEL
+from jsvm.solvers.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.solvers.newton import block_step
 from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status
@@ -101,12 +103,17 @@ def advance(
     `budget` is the final limit of pair steps. There is at least one turn, so that every call ends
     with a verdict or brings the end nearer, even when the limit is reached already.
     """
-    loop = partial(_turns, recipe=recipe)
-    loop = in_one_kernel(loop) if recipe.fits_kernel else loop
+    loop = compact(partial(turns, recipe=recipe), recipe, program.size)
     return loop(program, progress, tol, limit, budget)
 
 
-def _turns(
+def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[..., Any]:
+    """Return a loop over pair and block steps as one kernel, if it can be one."""
+    fits = recipe.is_plain and recipe.slots <= LARGEST_IN_KERNEL and size < LONG_REDUCTION
+    return in_one_kernel(loop) if fits else loop
+
+
+def turns(
     program: QuadraticProgram,
     progress: Progress,
     tol: Scalar,
@@ -115,6 +122,8 @@ def _turns(
     *,
     recipe: Recipe,
 ) -> Progress:
+    """Do what :func:`advance` does, as part of a larger program."""
+
     def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
         progress = carry[0]
         turned = _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
@@ -134,8 +143,8 @@ def relax(
     This is the work on a part of a larger problem: `linear` is its G, the bounds are those of the
     change of α, and whoever owns the larger problem judges what was reached.
     """
-    loop = partial(_relaxed, recipe=recipe)
-    return (in_one_kernel(loop) if recipe.fits_kernel else loop)(program, tol, limit)
+    loop = compact(partial(_relaxed, recipe=recipe), recipe, program.size)
+    return loop(program, tol, limit)
 
 
 def _relaxed(program: QuadraticProgram, tol: Scalar, limit: Any, *, recipe: Recipe) -> Progress:
@@ -218,7 +227,9 @@ def _run(
 ) -> Progress:
     """Take pair steps until the violation passes, nothing moves any more, or `limit`."""
     loop = partial(_pair_steps, recipe=recipe)
-    return (in_one_kernel(loop) if recipe.is_plain else loop)(program, progress, tol, limit)
+    if recipe.is_plain and (recipe.measure is gap or program.size < LONG_REDUCTION):
+        loop = in_one_kernel(loop)
+    return loop(program, progress, tol, limit)
 
 
 def _pair_steps(

@@ -17,7 +17,7 @@ from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.config import SMO, Recipe
 from jsvm.solvers.prepare import Layout, check_finite
-from jsvm.solvers.smo import Progress, advance, begin, best_point, slots_for
+from jsvm.solvers.smo import Progress, begin, best_point, compact, slots_for, turns
 from jsvm.solvers.status import Solution, Status
 
 WORK_PER_TURN = 3e8  # pair steps times variables: about a second
@@ -29,11 +29,32 @@ class Report(NamedTuple):
 
     alpha: Any
     certificate: Certificate
-    status: Any
-    steps: Any
-    newton_steps: Any
-    free: Any
-    finite: Any
+    counts: Any  # status, steps, newton_steps, free, finite
+
+    @property
+    def status(self) -> Status:
+        """How the turn ended."""
+        return Status(int(self.counts[0]))
+
+    @property
+    def steps(self) -> int:
+        """Pair steps so far."""
+        return int(self.counts[1])
+
+    @property
+    def newton_steps(self) -> int:
+        """Rounds of block steps so far."""
+        return int(self.counts[2])
+
+    @property
+    def free(self) -> int:
+        """Number of free variables that asks for another number of slots, else 0."""
+        return int(self.counts[3])
+
+    @property
+    def finite(self) -> bool:
+        """Whether the matrix is."""
+        return bool(self.counts[4])
 
 
 class WholeTile:
@@ -62,7 +83,7 @@ class WholeTile:
     def round(self) -> None:
         """Advance by one turn."""
         budget = self._solver.step_budget
-        taken = 0 if self.report is None else int(self.report.steps)
+        taken = 0 if self.report is None else self.report.steps
         limits = self._solver.tol, np.int32(min(taken, budget - self._turn) + self._turn), budget
         if self._tile is None:
             self._tile, self._progress, report = _first(
@@ -73,9 +94,9 @@ class WholeTile:
         self.report = report = jax.device_get(report)
         if not report.finite:
             check_finite(self._tile.hessian.matrix)
-        self.status = Status(int(report.status))
+        self.status = report.status
         if report.free:
-            slots = slots_for(int(report.free), self._program.size)
+            slots = slots_for(report.free, self._program.size)
             self._recipe = self._recipe._replace(slots=slots)
 
     def facts(self) -> dict[str, Any]:
@@ -87,8 +108,8 @@ class WholeTile:
             "objective": float(report.certificate.objective),
             "support_vectors": int(np.count_nonzero(report.alpha)),
             "kernel_rows": len(self._layout.order),
-            "steps": int(report.steps),
-            "newton_steps": int(report.newton_steps),
+            "steps": report.steps,
+            "newton_steps": report.newton_steps,
         }
 
     def point(self) -> np.ndarray:
@@ -114,31 +135,55 @@ class WholeTile:
 def _first(
     program: QuadraticProgram, alpha: Any, tol: Any, limit: Any, budget: Any, recipe: Recipe
 ) -> tuple[QuadraticProgram, Progress, Report]:
-    tile, progress = start_whole(program, alpha, recipe)
-    return tile, *_next(tile, progress, tol, limit, budget, recipe)
+    def rest(tile: QuadraticProgram, alpha: Any, *limits: Any) -> tuple[Progress, Report]:
+        return _onward(tile, begin_whole(tile, alpha, recipe), *limits, recipe=recipe)
+
+    tile = in_memory(program)
+    return tile, *compact(rest, recipe, tile.size)(tile, alpha, tol, limit, budget)
 
 
 @partial(jax.jit, static_argnames="recipe")
 def _next(
     tile: QuadraticProgram, progress: Progress, tol: Any, limit: Any, budget: Any, recipe: Recipe
 ) -> tuple[Progress, Report]:
-    progress = advance(tile, progress, tol, limit, budget, recipe)
+    onward = compact(partial(_onward, recipe=recipe), recipe, tile.size)
+    return onward(tile, progress, tol, limit, budget)
+
+
+def _onward(
+    tile: QuadraticProgram,
+    progress: Progress,
+    tol: Any,
+    limit: Any,
+    budget: Any,
+    *,
+    recipe: Recipe,
+) -> tuple[Progress, Report]:
+    progress = turns(tile, progress, tol, limit, budget, recipe=recipe)
     alpha = best_point(tile, progress)
-    report = Report(
+    gradient = tile.gradient(alpha)
+    finite = jnp.isfinite(jnp.sum(gradient))  # zero times what is not finite is not a number
+    counts = progress.status, progress.steps, progress.newton_steps, progress.free, finite
+    return progress, Report(
         alpha=alpha,
-        certificate=certify(tile, alpha, tile.gradient(alpha)),
-        status=progress.status,
-        steps=progress.steps,
-        newton_steps=progress.newton_steps,
-        free=progress.free,
-        finite=jnp.all(jnp.isfinite(tile.hessian.matrix)),
+        certificate=certify(tile, alpha, gradient),
+        counts=jnp.stack([jnp.asarray(count, jnp.int32) for count in counts]),
     )
-    return progress, report
+
+
+def in_memory(program: QuadraticProgram) -> QuadraticProgram:
+    """Return the program with its matrix in memory."""
+    return jax.tree.map(jnp.asarray, replace(program, hessian=Tile.of(program.hessian.dense())))
+
+
+def begin_whole(tile: QuadraticProgram, alpha: Any, recipe: Recipe) -> Progress:
+    """Return the progress at a given start, or at a feasible point."""
+    return begin(tile, tile.feasible_point() if alpha is None else alpha, recipe)
 
 
 def start_whole(
     program: QuadraticProgram, alpha: Any, recipe: Recipe
 ) -> tuple[QuadraticProgram, Progress]:
     """Return the program with its matrix in memory, and the progress at the start."""
-    tile = jax.tree.map(jnp.asarray, replace(program, hessian=Tile.of(program.hessian.dense())))
-    return tile, begin(tile, tile.feasible_point() if alpha is None else alpha, recipe)
+    tile = in_memory(program)
+    return tile, begin_whole(tile, alpha, recipe)
