@@ -225,6 +225,7 @@ def test_products_of_whole_numbers_are_exact(features, largest):
     rng = np.random.default_rng(0)
     X = rng.integers(-largest // 2, largest // 2 + 1, (40, features)).astype(float)
     source = source_of(kernels.RBF(gamma=np.float64(1e-4 / features)), jnp.asarray(X))
+    assert isinstance(source, KernelSource)
     assert isinstance(source.points.coordinates, tuple)
     assert all(part.dtype == np.float32 for part in source.points.coordinates)
     K = Rows(source, 40, DOUBLE, 1e9).part(np.arange(40), np.arange(40))
@@ -239,6 +240,7 @@ def test_other_numbers_keep_their_precision(change):
     X = np.zeros((40, 50))
     X[20, 30] = change
     source = source_of(kernels.RBF(gamma=1.0), jnp.asarray(X))
+    assert isinstance(source, KernelSource)
     assert source.points.coordinates.dtype == np.float64
 
 

@@ -147,10 +147,11 @@ def test_every_recipe_compiles_and_agrees_with_its_plain_program(solver, dtype, 
     program = separable(48, dtype, groups)
     program = in_memory(jax.tree.map(partial(cast, dtype=np.dtype(dtype)), program))
     recipe = solver.recipe(16, elastic=False)
+    tol = 1e-3 if dtype == "float32" else 1e-8
 
     def run(recipe: Recipe, tile):
         start = begin(tile, tile.feasible_point(), recipe)
-        return advance(tile, start, 1e-3, jnp.int32(10_000), jnp.int32(10_000), recipe)
+        return advance(tile, start, tol, jnp.int32(10_000), jnp.int32(10_000), recipe)
 
     kernel = run(recipe, program)
     # A selection of one's own is the same rule outside of a kernel.
@@ -160,11 +161,10 @@ def test_every_recipe_compiles_and_agrees_with_its_plain_program(solver, dtype, 
         assert kernel.status == plain.status
     else:
         assert kernel.status == plain.status == Status.CONVERGED
-    tolerance = 1e-4 if dtype == "float32" else 1e-9
     np.testing.assert_allclose(
         program.objective(kernel.state.alpha, kernel.state.gradient),
         program.objective(plain.state.alpha, plain.state.gradient),
-        rtol=tolerance,
+        rtol=10 * tol,  # rounding may steer them along other ways
     )
 
 
