@@ -155,6 +155,13 @@ def test_a_kernel_with_nan_is_an_error(tiles):
         solve(problems.c_svc((kernels.Function(broken, on_host=True), X), y, 10.0))
 
 
+def test_classes_that_overlap_have_no_hard_margin(tiles):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.where(np.arange(80) % 2, 1.0, -1.0)
+    s = solve(problems.hard_margin((kernels.Linear(), X), y))
+    assert s.status == Status.UNBOUNDED
+
+
 def test_float32_rows_give_float64_answers(tiles):
     X, y = chess(150)
     program = problems.c_svc((KERNEL, X), y, 1e4)

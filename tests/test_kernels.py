@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from jsvm import kernels
+from jsvm.solvers.prepare import widened
 
 MATRIX = np.random.default_rng(5).normal(size=(7, 7))
 
@@ -79,6 +80,15 @@ class TestContract:
         k, X = KERNELS[name], points(name, rng, 5)
         compiled = jax.jit(lambda k, X: k(X))(k, jnp.asarray(X))
         np.testing.assert_allclose(compiled, k(X), rtol=1e-10, atol=1e-13)
+
+    def test_ignores_zeros_tells_the_truth(self, name, rng):
+        k, X = KERNELS[name], points(name, rng, 5)
+        assert k.ignores_zeros() == (
+            name not in ("ard", "function", "function on the host", "precomputed")
+        )
+        wide = widened(k, X)
+        assert wide.shape[1] == (4 if k.ignores_zeros() else X.shape[1])
+        np.testing.assert_allclose(k(wide), k(X), rtol=1e-12, atol=1e-14)
 
     def test_integers_are_points(self, name, rng):
         X = rng.integers(0, 3, (4, 1 if name == "precomputed" else 3))

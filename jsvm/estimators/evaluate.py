@@ -8,7 +8,7 @@ import numpy as np
 from jsvm.kernels import Kernel
 from jsvm.machine import Machine
 from jsvm.precision import scope
-from jsvm.solvers.prepare import bucket, repeat_first
+from jsvm.solvers.prepare import bucket, repeat_first, widened
 
 BLOCK_BYTES = 2**26  # of one block of the kernel matrix
 
@@ -26,6 +26,7 @@ def decision_values(
     if len(points) == 0:
         outputs[:] = bias[None, :]
         return outputs
+    points, X = widened(kernel, points), widened(kernel, X)
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
     with scope(dtype):

@@ -15,7 +15,7 @@ from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, Solution, solve, solve_batch
 from jsvm.solvers.monitor import Monitor
-from jsvm.solvers.prepare import bucket, repeat_first
+from jsvm.solvers.prepare import bucket, repeat_first, widened
 
 BATCH_BYTES = 2**28
 
@@ -128,7 +128,7 @@ def _matrix(K: Any, dtype: np.dtype) -> Any:
     if not isinstance(K, tuple):
         return jnp.asarray(K, dtype)
     kernel, X = K
-    return gram(kernel, jnp.asarray(repeat_first(X, bucket(len(X))), dtype))
+    return gram(kernel, jnp.asarray(repeat_first(widened(kernel, X), bucket(len(X))), dtype))
 
 
 @partial(jax.jit, static_argnames="build")

@@ -211,7 +211,11 @@ class SVC(ClassifierMixin, BaseEstimator):
         )
 
     def _cost(self, X: Any, y: Any, codes: np.ndarray, sample_weight: Any) -> np.ndarray:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = np.ones(len(X))
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
         by_class = np.ones(len(self.classes_))
         if self.class_weight is not None:
             by_class = compute_class_weight(

@@ -65,8 +65,16 @@ class Kernel:
 
     def runs_on_host(self) -> bool:
         """Tell whether a part of this kernel is a NumPy function."""
-        parts = (getattr(self, name) for name in getattr(self, "__dataclass_fields__", ()))
-        return any(part.runs_on_host() for part in parts if isinstance(part, Kernel))
+        return any(part.runs_on_host() for part in self._parts())
+
+    def ignores_zeros(self) -> bool:
+        """Tell whether further features that are zero in all points change nothing."""
+        parts = self._parts()
+        return bool(parts) and all(part.ignores_zeros() for part in parts)
+
+    def _parts(self) -> "list[Kernel]":
+        fields = (getattr(self, name) for name in getattr(self, "__dataclass_fields__", ()))
+        return [field for field in fields if isinstance(field, Kernel)]
 
     def __add__(self, other: "Kernel") -> "Sum":
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented

@@ -35,6 +35,9 @@ class DistanceKernel(Kernel):
         """Return the weights of the coordinates; None where they are one."""
         return None
 
+    def ignores_zeros(self) -> bool:
+        return True
+
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.of_squares(squared_distances(X, Z, self.weights(X.shape[1])))
 

@@ -18,9 +18,16 @@ def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Arra
     return jnp.matmul(X, Z.T, precision=lax.Precision.HIGHEST)
 
 
+class DotKernel(Kernel):
+    """A kernel of the inner product."""
+
+    def ignores_zeros(self) -> bool:
+        return True
+
+
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Linear(Kernel):
+class Linear(DotKernel):
     """⟨x, z⟩.
 
     Examples
@@ -39,7 +46,7 @@ class Linear(Kernel):
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Polynomial(Kernel):
+class Polynomial(DotKernel):
     """(γ⟨x, z⟩ + c)^p. The degree p is a whole number and no leaf: it has no derivative.
 
     Examples
@@ -69,7 +76,7 @@ def whole_degree(degree: Any) -> int:
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Sigmoid(Kernel):
+class Sigmoid(DotKernel):
     """tanh(γ⟨x, z⟩ + c). Not positive semi-definite in general.
 
     Examples

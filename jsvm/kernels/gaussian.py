@@ -24,6 +24,9 @@ class ARD(DistanceKernel):
 
     gamma: Leaf
 
+    def ignores_zeros(self) -> bool:
+        return False  # there is one γ for every feature
+
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-jnp.sum(jnp.asarray(self.gamma) * (x - z) ** 2))
 

@@ -46,6 +46,9 @@ class Laplacian(Kernel):
 
     gamma: Leaf = 1.0
 
+    def ignores_zeros(self) -> bool:
+        return True
+
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum(jnp.abs(x - z)))
 

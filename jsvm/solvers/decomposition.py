@@ -17,7 +17,7 @@ computed in float64: what it contradicts is solved again from there, which is it
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -124,6 +124,8 @@ class Decomposition:
             self._solve_tile(view)
         self._view = self._look()
         after = self.vectors.objective
+        if self._is_unbounded(after):
+            self.status = Status.UNBOUNDED
         lower = after < before - 4 * np.finfo(float).eps * abs(before)
         # Near the end the objective is flat to rounding where the gap is not yet.
         nearer = self.gap < self._smallest_gap
@@ -244,6 +246,28 @@ class Decomposition:
             self.status = Status.CONVERGED
         elif self.gap >= 0.5 * gap or self._refreshes > MAX_REFRESHES:
             self.status = Status.STALLED
+
+    def _is_unbounded(self, objective: float) -> bool:
+        """Tell whether the objective has fallen below all that float64 can tell from −∞.
+
+        As on one tile: −f has the unit l²/Q.
+        """
+        v = self.vectors
+        if not self._open_box or self.square.matrix is None:
+            return False
+        unit = np.abs(v.linear).max() ** 2
+        return bool(-objective * np.finfo(float).eps * self._scale > unit and self.gap > 0)
+
+    @cached_property
+    def _open_box(self) -> bool:
+        """Whether some variable has an infinite bound and nothing but the kernel to hold it."""
+        v = self.vectors
+        return self.ridge is None and bool((np.isinf(v.upper) | np.isinf(v.lower)).any())
+
+    @cached_property
+    def _scale(self) -> float:
+        """The largest entry of the diagonal of the first working set."""
+        return float(jnp.max(jnp.abs(jnp.diagonal(self.square.matrix))))
 
     def _tile(self, some: np.ndarray, view: View) -> "Part":
         """Return the program of the change of these variables; −1 stands for none."""

@@ -22,7 +22,7 @@ from jsvm.problems.certificate import certify
 from jsvm.solvers.config import SMO
 from jsvm.solvers.decomposition import Decomposition
 from jsvm.solvers.monitor import Checkpoint, Monitor
-from jsvm.solvers.prepare import Layout, canonical, cast, feasible_start, innermost, pad
+from jsvm.solvers.prepare import Layout, canonical, cast, feasible_start, innermost, pad, widened
 from jsvm.solvers.rows import MatrixSource, Rows, Source, source_of
 from jsvm.solvers.smo import advance, best_point
 from jsvm.solvers.status import Solution, Status, to_numpy
@@ -163,7 +163,7 @@ def _decomposition(
     )
     ridge = layout.ridge(inner)
     rows = Rows(_source(inner, layout, dtype), layout.examples, dtype, solver.cache_size * 1e6)
-    exact = None if dtype == DOUBLE else partial(_exact_sum, inner, layout)
+    exact = None if dtype == DOUBLE else ExactSum(inner, layout)
     return Decomposition(vectors, rows, ridge if ridge.any() else None, exact, solver, layout)
 
 
@@ -172,17 +172,25 @@ def _source(inner: Any, layout: Layout, dtype: np.dtype) -> Source:
     if not isinstance(inner, FromKernel):
         return MatrixSource(layout.square(inner.matrix, dtype))
     kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-    return source_of(kernel, jnp.asarray(layout.points(inner.X, dtype)))
+    points = layout.points(widened(kernel, np.asarray(inner.X)), dtype)
+    return source_of(kernel, jnp.asarray(points))
 
 
-def _exact_sum(
-    inner: Any, layout: Layout, some: np.ndarray, coefficients: np.ndarray
-) -> np.ndarray:
-    """Return the sum of rows in float64, from the user's data."""
-    with scope(DOUBLE):
-        source = _source(inner, layout, DOUBLE)
-        rows = Rows(source, layout.examples, DOUBLE, EXACT_BUDGET)
-        return rows.sum(some, coefficients)
+class ExactSum:
+    """Sums of rows in float64, from the user's data, where the solver works in float32."""
+
+    def __init__(self, inner: Any, layout: Layout) -> None:
+        self._inner, self._layout = inner, layout
+        self._source: Source | None = None
+
+    def __call__(self, some: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return Σ_k coefficients[k] · K[some[k], :]."""
+        with scope(DOUBLE):
+            if self._source is None:
+                self._source = _source(self._inner, self._layout, DOUBLE)
+            # Rows are not kept: they would take twice the memory of those in float32.
+            rows = Rows(self._source, self._layout.examples, DOUBLE, EXACT_BUDGET)
+            return rows.sum(some, coefficients)
 
 
 def _confirmed(

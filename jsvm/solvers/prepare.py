@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.kernels import Kernel
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l1
 from jsvm.solvers.status import Solution
 
@@ -109,6 +110,16 @@ def bucket(n: int) -> int:
     )
 
 
+def widened(kernel: Kernel, X: np.ndarray) -> np.ndarray:
+    """Return `X` with columns of zeros up to one of few widths, if the kernel does not see them."""
+    features = X.shape[1]
+    if features == 0 or not kernel.ignores_zeros():
+        return X
+    steps = (2, 4, 8, *range(16, 32, 8), *range(32, 256, 32))
+    wide = next((w for w in steps if features <= w), -(-features // 16) * 16)
+    return np.pad(X, ((0, 0), (0, wide - features))) if wide > features else X
+
+
 def innermost(hessian: Any) -> Any:
     """Return what is repeated, once or more, or the Hessian itself."""
     return innermost(hessian.hessian) if isinstance(hessian, Repeated) else hessian
@@ -194,7 +205,7 @@ def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> Quadratic
     ridge = layout.ridge(inner).astype(dtype)
     if isinstance(inner, FromKernel):
         kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-        points = layout.points(inner.X, dtype)
+        points = layout.points(widened(kernel, np.asarray(inner.X)), dtype)
         on_host = kernel.runs_on_host()
         hessian = Dense(kernel(points), ridge) if on_host else FromKernel(kernel, points, ridge)
     else:
