@@ -38,7 +38,7 @@ def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
         order = jnp.where(mask, 0, mask.shape[0]) + lax.iota(jnp.int32, mask.shape[0])
         return lax.sort(order)[:count] % mask.shape[0]
 
-    return in_one_kernel(one_by_one, by_sorting)(mask)
+    return in_one_kernel(one_by_one, by_sorting, reads_all=True)(mask)
 
 
 def put(
@@ -59,7 +59,9 @@ def put(
         targets = jnp.where(present, places, vector.shape[0])
         return jnp.asarray(vector).at[targets].set(values, mode="drop")
 
-    return in_one_kernel(one_by_one, scattered)(jnp.asarray(vector), places, values, present)
+    return in_one_kernel(one_by_one, scattered, reads_all=True)(
+        jnp.asarray(vector), places, values, present
+    )
 
 
 def add_rows(
@@ -86,4 +88,6 @@ def add_rows(
     def gathered(total: Array, matrix: Array, places: Array, weights: Array, count: Any) -> Array:
         return total + jnp.matmul(weights, matrix[places], precision=lax.Precision.HIGHEST)
 
-    return in_one_kernel(one_by_one, gathered)(total, matrix, places, weights, count)
+    return in_one_kernel(one_by_one, gathered, reads_all=True)(
+        total, matrix, places, weights, count
+    )

@@ -176,7 +176,7 @@ def _sweep(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]
 
 def _sweep_wide(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
     """Do what :func:`_sweep` does with matrix products, for many cores."""
-    invert = in_one_kernel(_sweep)
+    invert = in_one_kernel(_sweep, reads_all=True)
 
     def sweep(k: Array, A: Array) -> Array:
         begin, rows, block = _block_rows(A, k, WIDE_SWEEP)

@@ -29,12 +29,17 @@ TAGS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 
 
 def in_one_kernel(
-    function: Callable[..., Any], otherwise: Callable[..., Any] | None = None
+    function: Callable[..., Any],
+    otherwise: Callable[..., Any] | None = None,
+    *,
+    reads_all: bool = False,
 ) -> Callable[..., Any]:
     """Return the function, to be called inside ``jit``, as one that becomes one kernel on a CPU.
 
     Arguments and results are pytrees of arrays; the function must not use other traced values.
-    On other devices `otherwise`, or the function itself, is called.
+    On other devices `otherwise`, or the function itself, is called. With `reads_all` the caller
+    vouches that every leaf of the arguments matters for the results. Only then an argument can be
+    overwritten in place.
     """
     if default_platform() != "cpu":
         return function if otherwise is None else otherwise
@@ -46,7 +51,7 @@ def in_one_kernel(
         def flat(*leaves: Any) -> tuple[Any, ...]:
             nonlocal structure
             outputs, structure = jax.tree.flatten(function(*jax.tree.unflatten(tree, leaves)))
-            return *outputs, _read_all(leaves)
+            return *outputs, jnp.int32(0) if reads_all else _read_all(leaves)
 
         compiled = jax.jit(flat)
         call = custom_vmap(lambda *leaves: set_xla_metadata(compiled(*leaves), **TAGS))

@@ -91,7 +91,9 @@ def _compute_cross(matrix: Any, source: Source, examples: Any, places: Any) -> A
 @partial(jax.jit, donate_argnums=0)
 def _write_cross(matrix: Any, block: Any, places: Any) -> Any:
     """Return the matrix with the block in the rows and in the columns of these places."""
-    return in_one_kernel(_write_one_by_one, _scatter)(matrix, block, block.T, places)
+    return in_one_kernel(_write_one_by_one, _scatter, reads_all=True)(
+        matrix, block, block.T, places
+    )
 
 
 def _write_one_by_one(matrix: Any, block: Any, columns: Any, places: Any) -> Any:
