@@ -47,7 +47,10 @@ class Machine:
 
     def __call__(self, X: Real[Array, "q d"]) -> Float[Array, "q *outputs"]:
         """Return the decision values of the rows of `X`."""
-        K = self.kernel(X, self.points)
+        return self.value(self.kernel(X, self.points))
+
+    def value(self, K: Float[Array, "q m"]) -> Float[Array, "q *outputs"]:
+        """Return the decision values of points with these kernel values."""
         beta = jnp.asarray(self.coefficients, K.dtype)
         value = jnp.matmul(K, beta, precision=lax.Precision.HIGHEST)
         bias = jnp.asarray(self.bias, K.dtype)

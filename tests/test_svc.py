@@ -280,6 +280,19 @@ def test_pickle_clone_and_determinism():
     np.testing.assert_array_equal(machine.dual_coef_, copy.dual_coef_)
 
 
+def test_whole_numbers_are_predicted_as_others_are(rng):
+    X = rng.integers(0, 256, (60, 40)).astype(float)
+    y = np.where(X[:, 0] > 128, 1, -1)
+    machine = SVC(C=10.0, gamma=1e-6).fit(X, y)
+    distances = ((X[:, None] - machine.support_vectors_[None]) ** 2).sum(-1)
+    expected = np.exp(-1e-6 * distances) @ machine.dual_coef_[0] + machine.intercept_
+    np.testing.assert_allclose(machine.decision_function(X), expected, rtol=1e-12, atol=1e-12)
+    beside = X + 0.25
+    distances = ((beside[:, None] - machine.support_vectors_[None]) ** 2).sum(-1)
+    expected = np.exp(-1e-6 * distances) @ machine.dual_coef_[0] + machine.intercept_
+    np.testing.assert_allclose(machine.decision_function(beside), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_prediction_in_blocks_equals_prediction_at_once(monkeypatch):
     from jsvm.estimators import evaluate
 

@@ -1,16 +1,19 @@
 """Decision values in blocks of few shapes, so that few programs are compiled."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from jsvm.kernels import Kernel
+from jsvm.kernels.distances import LARGEST_WHOLE, DistanceKernel, whole_points
 from jsvm.machine import Machine
 from jsvm.precision import scope
 from jsvm.solvers.prepare import bucket, repeat_first, widened
 
-BLOCK_BYTES = 2**26  # of one block of the kernel matrix
+BLOCK_BYTES = 2**24  # of one block of the kernel matrix
+MANY_FEATURES = 32  # for which products are most of the work
 
 
 def decision_values(
@@ -36,7 +39,11 @@ def decision_values(
             np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
             bias.astype(dtype),
         )
-        evaluate = machine if kernel.runs_on_host() else lambda block: _evaluate(machine, block)
+        if kernel.runs_on_host():
+            evaluate = machine
+        else:
+            program = _evaluate_whole if _all_whole(kernel, points, X, dtype) else _evaluate
+            evaluate = partial(program, machine)
         for begin in range(0, len(X), rows):
             block = X[begin : begin + rows].astype(dtype)
             values = evaluate(repeat_first(block, rows))
@@ -47,3 +54,22 @@ def decision_values(
 @jax.jit
 def _evaluate(machine: Machine, X: Any) -> Any:
     return machine(X)
+
+
+@jax.jit
+def _evaluate_whole(machine: Machine, X: Any) -> Any:
+    """Do the same with products in float32 that are exact."""
+    return machine.value(machine.kernel.between(whole_points(X), whole_points(machine.points)))
+
+
+def _all_whole(kernel: Kernel, points: np.ndarray, X: np.ndarray, dtype: np.dtype) -> bool:
+    """Tell whether products of these points are exact in float32, and worth it."""
+    features = points.shape[1]
+    if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
+        return False
+    worth_it = dtype == np.float64 and features >= MANY_FEATURES
+    return worth_it and all(_whole(A[:16]) and _whole(A) for A in (points, X))
+
+
+def _whole(X: np.ndarray) -> bool:
+    return bool((np.abs(X) <= LARGEST_WHOLE).all() and (np.rint(X) == X).all())

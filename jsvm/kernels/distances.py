@@ -94,6 +94,11 @@ def is_whole(points: Points) -> Array:
     return jnp.all((jnp.abs(X) <= LARGEST_WHOLE) & (jnp.round(X) == X))
 
 
+def whole_points(X: Float[Array, "n d"]) -> Points:
+    """Return points whose coordinates are whole already, as they are."""
+    return split_whole(Points(X, jnp.sum(X * X, axis=1)))
+
+
 def split_whole(points: Points) -> Points:
     """Return points with whole coordinates in float32, a few columns at a time."""
     X = jnp.asarray(points.coordinates, jnp.float32)

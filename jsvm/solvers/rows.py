@@ -23,7 +23,7 @@ from jsvm.kernels.distances import DistanceKernel, is_whole, split_whole
 from jsvm.solvers.indexing import UNROLL, add_rows
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
-BLOCK_BYTES = 2**27  # the largest block
+BLOCK_BYTES = 2**25  # the largest block: more would not come from memory in use before
 MANY_FEATURES = 32  # with fewer, products are a small part of the work
 FEWEST_SLABS = 4
 SLAB = 128  # rows of a slab that is filled block after block
@@ -105,7 +105,7 @@ class Rows:
         affordable = max(int(budget / row_bytes), BLOCKS[-1])  # rows
         # All of them fit, whatever places of the last slabs stay empty.
         self._affordable = size + BLOCKS[0] + SLAB if affordable >= size else affordable
-        self._block = max(BLOCKS[-1], min(BLOCKS[0], int(BLOCK_BYTES / row_bytes)))
+        self._block = next((b for b in BLOCKS if b * row_bytes <= BLOCK_BYTES), BLOCKS[-1])
         self._slabs: dict[int, Slab] = {}
         self._open = -1  # the slab with room for more
         self._home = np.full(size, -1)  # the slab of an example
