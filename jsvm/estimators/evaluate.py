@@ -1,6 +1,5 @@
 """Decision values in blocks of few shapes, so that few programs are compiled."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -29,9 +28,10 @@ def decision_values(
     if len(points) == 0:
         outputs[:] = bias[None, :]
         return outputs
-    points, X = widened(kernel, points), widened(kernel, X)
+    points = widened(kernel, points)
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
+    exact = _may_be_exact(kernel, points, dtype)
     with scope(dtype):
         machine = Machine(
             kernel,
@@ -39,14 +39,13 @@ def decision_values(
             np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
             bias.astype(dtype),
         )
-        if kernel.runs_on_host():
-            evaluate = machine
-        else:
-            program = _evaluate_whole if _all_whole(kernel, points, X, dtype) else _evaluate
-            evaluate = partial(program, machine)
         for begin in range(0, len(X), rows):
-            block = X[begin : begin + rows].astype(dtype)
-            values = evaluate(repeat_first(block, rows))
+            block = widened(kernel, X[begin : begin + rows].astype(dtype))
+            if kernel.runs_on_host():
+                evaluate = Machine.__call__
+            else:
+                evaluate = _evaluate_whole if exact and _whole(block) else _evaluate
+            values = evaluate(machine, repeat_first(block, rows))
             outputs[begin : begin + rows] = np.asarray(values)[: len(block)]
     return outputs
 
@@ -62,13 +61,12 @@ def _evaluate_whole(machine: Machine, X: Any) -> Any:
     return machine.value(machine.kernel.between(whole_points(X), whole_points(machine.points)))
 
 
-def _all_whole(kernel: Kernel, points: np.ndarray, X: np.ndarray, dtype: np.dtype) -> bool:
-    """Tell whether products of these points are exact in float32, and worth it."""
+def _may_be_exact(kernel: Kernel, points: np.ndarray, dtype: np.dtype) -> bool:
+    """Tell whether products with these points can be exact in float32, and are worth it."""
     features = points.shape[1]
     if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
         return False
-    worth_it = dtype == np.float64 and features >= MANY_FEATURES
-    return worth_it and all(_whole(A[:16]) and _whole(A) for A in (points, X))
+    return dtype == np.float64 and features >= MANY_FEATURES and _whole(points)
 
 
 def _whole(X: np.ndarray) -> bool:
