@@ -224,7 +224,7 @@ class Decomposition:
         again whenever it is ten times smaller.
         """
         many = len(view.free) > LARGEST_EXPLICIT
-        return many and self._newton_is_possible(view) and view.gap <= self._newton_gap
+        return bool(many and self._newton_is_possible(view) and view.gap <= self._newton_gap)
 
     def _solve_free(self, view: View) -> None:
         """A Newton step on all free variables."""
