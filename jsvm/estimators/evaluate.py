@@ -6,13 +6,12 @@ import jax
 import numpy as np
 
 from jsvm.kernels import Kernel
-from jsvm.kernels.distances import LARGEST_WHOLE, DistanceKernel, whole_points
+from jsvm.kernels.distances import LARGEST_WHOLE, gains_from_splitting, whole_points
 from jsvm.machine import Machine
 from jsvm.precision import scope
 from jsvm.solvers.prepare import bucket, repeat_first, widened
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix
-MANY_FEATURES = 32  # for which products are most of the work
 
 
 def decision_values(
@@ -31,7 +30,7 @@ def decision_values(
     points = widened(kernel, points)
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
-    exact = _may_be_exact(kernel, points, dtype)
+    exact = gains_from_splitting(kernel, points.shape[1], dtype) and _whole(points)
     with scope(dtype):
         machine = Machine(
             kernel,
@@ -59,14 +58,6 @@ def _evaluate(machine: Machine, X: Any) -> Any:
 def _evaluate_whole(machine: Machine, X: Any) -> Any:
     """Do the same with products in float32 that are exact."""
     return machine.value(machine.kernel.between(whole_points(X), whole_points(machine.points)))
-
-
-def _may_be_exact(kernel: Kernel, points: np.ndarray, dtype: np.dtype) -> bool:
-    """Tell whether products with these points can be exact in float32, and are worth it."""
-    features = points.shape[1]
-    if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
-        return False
-    return dtype == np.float64 and features >= MANY_FEATURES and _whole(points)
 
 
 def _whole(X: np.ndarray) -> bool:

@@ -10,6 +10,7 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
+MANY_FEATURES = 32  # with fewer, products are a small part of the work
 SAMPLE = 16  # points, of which the centre is the median
 LARGEST_WHOLE, EXACT_TERMS = 255, 256  # 256 · 255² < 2²⁴
 
@@ -86,6 +87,13 @@ def _squares_from(P: Points, R: Points, products: Float[Array, "n m"]) -> Float[
     squares = norms - 2.0 * products
     rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
+
+
+def gains_from_splitting(kernel: Kernel, features: int, dtype: Any) -> bool:
+    """Tell whether products in float32, where they are exact, save most of the work."""
+    if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
+        return False
+    return dtype == jnp.float64 and features >= MANY_FEATURES
 
 
 def is_whole(points: Points) -> Array:

@@ -6,7 +6,6 @@ are what the solver asks for; they are taken row by row from the slabs, so that 
 of each row.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -19,12 +18,11 @@ from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
-from jsvm.kernels.distances import DistanceKernel, is_whole, split_whole
+from jsvm.kernels.distances import gains_from_splitting, is_whole, split_whole
 from jsvm.solvers.indexing import UNROLL, add_rows
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
 BLOCK_BYTES = 2**25  # the largest block: more would not come from memory in use before
-MANY_FEATURES = 32  # with fewer, products are a small part of the work
 FEWEST_SLABS = 4
 SLAB = 128  # rows of a slab that is filled block after block
 
@@ -67,8 +65,7 @@ def source_of(kernel: Kernel, X: Any) -> KernelSource | HostSource:
         return HostSource(kernel, X, X.shape[1])
     points = _prepare(kernel, X)
     # Pixels, counts and indicators: products of whole numbers are exact in half the bytes.
-    unweighted = isinstance(kernel, DistanceKernel) and kernel.weights(X.shape[1]) is None
-    if unweighted and X.dtype == np.float64 and X.shape[1] >= MANY_FEATURES:
+    if gains_from_splitting(kernel, X.shape[1], X.dtype):
         points = _split_whole(points) if _is_whole(points) else points
     return KernelSource(kernel, points, X.shape[1])
 
@@ -200,9 +197,9 @@ class Rows:
         return self._count
 
 
-def block_of(count: int, blocks: Sequence[int] = BLOCKS) -> int:
+def block_of(count: int) -> int:
     """Return how many of so many rows to compute at once: a whole block, or the few that remain."""
-    return next((b for b in blocks if b <= count), count)
+    return next((b for b in BLOCKS if b <= count), count)
 
 
 def filled(values: np.ndarray) -> np.ndarray:
