@@ -182,3 +182,20 @@ def test_sizes_beyond_what_a_kernel_reduces_run_in_a_fresh_process(block):
         "assert m.fit_status_ == 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.slow
+@on_cpu
+def test_a_traced_problem_beyond_that_size_runs_in_a_fresh_process():
+    code = (
+        "import jax, numpy as np, jsvm\n"
+        "from jsvm import problems, kernels, solve\n"
+        f"n = {LONG_REDUCTION + 5}\n"
+        "X = np.random.default_rng(0).normal(size=(n, 2)); y = np.sign(X[:, 0] + 0.1)\n"
+        "k = kernels.RBF(0.5)\n"
+        "run = jax.jit(lambda X, y: solve(problems.c_svc((k, X), y, 1.0)))\n"
+        "with jax.enable_x64(True):\n"
+        "    s = run(X, y)\n"
+        "assert s.status == 0 and s.violation <= 1e-3\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -23,6 +23,7 @@ from jaxtyping import Float, Int
 from jsvm._typing import Array, Scalar
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
+from jsvm.problems.reductions import SLICES
 from jsvm.solvers.config import Recipe
 from jsvm.solvers.inverse import LARGEST_IN_KERNEL
 from jsvm.solvers.kernel_call import LONG_REDUCTION, in_one_kernel
@@ -227,7 +228,9 @@ def _run(
 ) -> Progress:
     """Take pair steps until the violation passes, nothing moves any more, or `limit`."""
     loop = partial(_pair_steps, recipe=recipe)
-    if recipe.is_plain and (recipe.measure is gap or program.size < LONG_REDUCTION):
+    # The gap and the selections reduce in slices, if there are such.
+    sliced = recipe.measure is gap and program.size % SLICES == 0
+    if recipe.is_plain and (program.size < LONG_REDUCTION or sliced):
         loop = in_one_kernel(loop)
     return loop(program, progress, tol, limit)
 
