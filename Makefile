@@ -38,6 +38,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	-$(BIN)/python -m pip install --quiet -e '.[libsvm]'  # needs a C++ compiler; its tests skip
 	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml

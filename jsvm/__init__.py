@@ -2,23 +2,32 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jsvm import data, kernels, problems, solvers
+from jsvm import data, kernels, problems, search, solvers
 from jsvm.compilation import keep_compiled_programs
 from jsvm.machine import Machine
 from jsvm.solvers import solve
 
 if TYPE_CHECKING:
-    from jsvm import plots
-    from jsvm.estimators import SVC
+    from jsvm import io, plots
+    from jsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall
+
+ESTIMATORS = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "SmallestBall")
 
 __all__ = [
     "SVC",
+    "SVR",
     "Machine",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "SmallestBall",
     "data",
+    "io",
     "keep_compiled_programs",
     "kernels",
     "plots",
     "problems",
+    "search",
     "solve",
     "solvers",
 ]
@@ -28,10 +37,10 @@ def __getattr__(name: str) -> Any:
     """Import what needs scikit-learn or matplotlib on first use: importing jsvm stays light."""
     import importlib
 
-    if name == "SVC":
-        return importlib.import_module("jsvm.estimators").SVC
-    if name == "plots":
-        return importlib.import_module("jsvm.plots")
+    if name in ESTIMATORS:
+        return getattr(importlib.import_module("jsvm.estimators"), name)
+    if name in ("io", "plots"):
+        return importlib.import_module(f"jsvm.{name}")
     raise AttributeError(f"module 'jsvm' has no attribute {name!r}")
 
 

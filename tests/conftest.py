@@ -14,7 +14,7 @@ from hypothesis import settings
 from jaxtyping import install_import_hook
 
 with install_import_hook("jsvm", "beartype.beartype"):
-    for name in ("jsvm", "jsvm.estimators", "jsvm.plots", "jsvm.demo"):
+    for name in ("jsvm", "jsvm.estimators", "jsvm.io", "jsvm.plots", "jsvm.demo", "jsvm.command"):
         importlib.import_module(name)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")

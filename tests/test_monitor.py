@@ -189,9 +189,9 @@ class TestEstimator:
         assert (tmp_path / "fit.npz").exists()
 
     def test_each_pair_has_its_own_checkpoint(self, tmp_path, monkeypatch):
-        from jsvm.estimators import one_against_one
+        from jsvm.estimators import two_class
 
-        monkeypatch.setattr(one_against_one, "BATCH_BYTES", 0)
+        monkeypatch.setattr(two_class, "BATCH_BYTES", 0)
         X, y = self.data()
         y = y + (X[:, 0] > 2)
         SVC(C=1.0, gamma=0.5, checkpoint=tmp_path / "fit").fit(X, y)

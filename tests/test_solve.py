@@ -500,7 +500,7 @@ def test_more_free_variables_than_slots_still_converge():
 
 
 def test_slots_follow_the_free_variables():
-    assert [smo.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 128, 512, 1000]
+    assert [smo.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 256, 512, 1000]
     for n in (100, 1000):
         for free in range(2, n):
             assert smo.fits(smo.slots_for(free, n), free)
@@ -570,7 +570,7 @@ def test_padding_changes_nothing(n):
 def test_buckets_are_few_and_large_enough():
     sizes = [bucket(n) for n in range(1, 5000)]
     assert all(size >= n for n, size in enumerate(sizes, start=1))
-    assert all(size <= 1.51 * n for n, size in enumerate(sizes, start=1) if n > 32)
+    assert all(size <= 2 * n for n, size in enumerate(sizes, start=1) if n > 16)
     assert all(size <= 1.26 * n for n, size in enumerate(sizes, start=1) if n > 256)
     assert len({size for size in sizes if size <= 2048}) < 25
     assert len(set(sizes)) < 45

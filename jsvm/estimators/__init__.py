@@ -1,5 +1,8 @@
 """scikit-learn estimators; the only part of jsvm that imports scikit-learn."""
 
+from jsvm.estimators.nu_svc import NuSVC
+from jsvm.estimators.one_class import OneClassSVM, SmallestBall
 from jsvm.estimators.svc import SVC
+from jsvm.estimators.svr import SVR, NuSVR
 
-__all__ = ["SVC"]
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "SmallestBall"]

@@ -63,6 +63,16 @@ class Kernel:
             )
         return self.matrix(X, Z)
 
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        """Return k(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, entry by entry.
+
+        This is how a kernel works on sparse data: the products are all that it sees of the points.
+        """
+        raise ValueError(
+            f"{type(self).__name__} is no function of inner products and distances, so it cannot "
+            "be computed on sparse data; give a dense X, or another kernel"
+        )
+
     def runs_on_host(self) -> bool:
         """Tell whether a part of this kernel is a NumPy function."""
         return any(part.runs_on_host() for part in self._parts())
@@ -138,6 +148,10 @@ class Sum(Kernel):
     def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
         return self.left.between(P[0], R[0]) + self.right.between(P[1], R[1])
 
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        given = products, left, right
+        return self.left.of_products(*given) + self.right.of_products(*given)
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -167,6 +181,10 @@ class Product(Kernel):
     def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
         return self.left.between(P[0], R[0]) * self.right.between(P[1], R[1])
 
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        given = products, left, right
+        return self.left.of_products(*given) * self.right.of_products(*given)
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -195,6 +213,9 @@ class Scaled(Kernel):
 
     def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
         return self.factor * self.kernel.between(P, R)
+
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        return self.factor * self.kernel.of_products(products, left, right)
 
 
 @register_dataclass
@@ -226,6 +247,10 @@ class Normalized(Kernel):
 
     def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
         return self.kernel.between(P[0], R[0]) * P[1][:, None] * R[1][None, :]
+
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        norms = [_inverse_root(self.kernel.of_products(a, a, a)) for a in (left, right)]
+        return self.kernel.of_products(products, left, right) * norms[0] * norms[1]
 
 
 def _inverse_root(square: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -294,6 +319,18 @@ class Function(Kernel):
         if self.on_host:
             return self._matrix_on_host(X, Z)
         return jnp.asarray(self.function(X, Z), X.dtype)
+
+    def diagonal(self, X: Real[Array, "n d"]) -> Float[Array, " n"]:
+        if not self.on_host or isinstance(X, Tracer):
+            return super().diagonal(X)
+        own = getattr(self.function, "diagonal", None)
+        if own is not None:
+            return jnp.asarray(own(np.asarray(X)))
+        X = np.asarray(as_points(X))  # single points would be as many calls
+        blocks = [
+            np.diagonal(self.matrix(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)
+        ]
+        return jnp.asarray(np.concatenate(blocks))
 
     def _matrix_on_host(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         def call(X: Any, Z: Any) -> np.ndarray:

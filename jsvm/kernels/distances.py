@@ -28,7 +28,7 @@ class Points(NamedTuple):
 class DistanceKernel(Kernel):
     """A kernel of the (weighted) squared distance: a concrete one gives :meth:`of_squares`."""
 
-    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of squared distances."""
         raise NotImplementedError
 
@@ -50,6 +50,9 @@ class DistanceKernel(Kernel):
         if isinstance(P.coordinates, tuple):
             return self.of_squares(_squares_from(P, R, _exact_products(P, R)))
         return self.of_squares(_squares_between(P, R, self.weights(P.coordinates.shape[1])))
+
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        return self.of_squares(_expanded(left + right, products))
 
 
 def squared_distances(
@@ -83,7 +86,11 @@ def _squares_between(P: Points, R: Points, weights: Float[Array, " d"] | None) -
 
 
 def _squares_from(P: Points, R: Points, products: Float[Array, "n m"]) -> Float[Array, "n m"]:
-    norms = P.squares[:, None] + R.squares[None, :]
+    return _expanded(P.squares[:, None] + R.squares[None, :], products)
+
+
+def _expanded(norms: Float[Array, "..."], products: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Return ‖x‖² + ‖z‖² − 2⟨x, z⟩; what is below its rounding error is zero."""
     squares = norms - 2.0 * products
     rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)

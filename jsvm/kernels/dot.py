@@ -19,10 +19,23 @@ def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Arra
 
 
 class DotKernel(Kernel):
-    """A kernel of the inner product."""
+    """A kernel of the inner product: a concrete one gives :meth:`of_inner`."""
+
+    def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
+        """Return the kernel as a function of inner products."""
+        raise NotImplementedError
 
     def ignores_zeros(self) -> bool:
         return True
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self.of_inner(jnp.dot(x, z))
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self.of_inner(inner_products(X, Z))
+
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        return self.of_inner(products)
 
 
 @register_dataclass
@@ -37,11 +50,8 @@ class Linear(DotKernel):
     3.0
     """
 
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return jnp.dot(x, z)
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return inner_products(X, Z)
+    def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
+        return products
 
 
 @register_dataclass
@@ -60,11 +70,8 @@ class Polynomial(DotKernel):
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0
 
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return (self.gamma * jnp.dot(x, z) + self.coef0) ** whole_degree(self.degree)
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return (self.gamma * inner_products(X, Z) + self.coef0) ** whole_degree(self.degree)
+    def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
+        return (self.gamma * products + self.coef0) ** whole_degree(self.degree)
 
 
 def whole_degree(degree: Any) -> int:
@@ -89,8 +96,5 @@ class Sigmoid(DotKernel):
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0
 
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return jnp.tanh(self.gamma * jnp.dot(x, z) + self.coef0)
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return jnp.tanh(self.gamma * inner_products(X, Z) + self.coef0)
+    def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.tanh(self.gamma * products + self.coef0)

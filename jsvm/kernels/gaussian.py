@@ -1,12 +1,14 @@
 """Gaussian kernels with more than one width."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
+from jsvm.kernels.base import Kernel
 from jsvm.kernels.distances import DistanceKernel
 
 
@@ -37,5 +39,8 @@ class ARD(DistanceKernel):
             raise ValueError(f"gamma must hold {features} widths, one a feature, not {gamma.shape}")
         return gamma
 
-    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        return Kernel.of_products(self, products, left, right)  # its distances are weighted
+
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-squares)

@@ -28,7 +28,7 @@ class Plummer(DistanceKernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)
 
-    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return (safe_root(squares) + self.rho) ** (-self.zeta)
 
 
@@ -49,5 +49,5 @@ class Sine(DistanceKernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.sin(self.theta * safe_root(jnp.sum((x - z) ** 2)))
 
-    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.sin(self.theta * safe_root(squares))

@@ -9,6 +9,7 @@ import numpy as np
 
 from jsvm.kernels.base import Function, Kernel
 from jsvm.kernels.dot import Linear, Polynomial, Sigmoid, whole_degree
+from jsvm.kernels.sparse import is_sparse, squared_lengths
 from jsvm.kernels.stationary import RBF, Laplacian
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
@@ -16,11 +17,12 @@ NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
 def resolve(
     kernel: Any,
-    X: np.ndarray,
+    X: Any,
     *,
     gamma: Any = "scale",
     degree: Any = 3,
     coef0: Any = 0.0,
+    weight: np.ndarray | None = None,
 ) -> Kernel:
     """Return the kernel that `kernel` means for the data `X`.
 
@@ -29,12 +31,14 @@ def resolve(
     kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian'}, Kernel or callable
         A callable takes (X, Z) and returns the matrix; one that JAX cannot trace is called on
         NumPy blocks.
-    X : array of shape (n, d)
+    X : array or sparse matrix of shape (n, d)
         The training data: ``gamma="scale"`` depends on them.
     gamma : {'scale', 'auto'} or float
         'scale' is 1 / (d · variance of X), 'auto' is 1 / d.
     degree, coef0
         The other parameters of the kernels that have them.
+    weight : array of shape (n,), optional
+        An example of weight w counts as w copies in the variance of X.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def resolve(
     if isinstance(kernel, str):
         if kernel == "precomputed":
             raise ValueError("kernel='precomputed' is no function of points; see Precomputed")
-        return _named(kernel, _gamma(gamma, X), degree, coef0)
+        return _named(kernel, _gamma(gamma, X, weight), degree, coef0)
     if callable(kernel):
         return Function(kernel, on_host=not _can_trace(kernel, X))
     raise ValueError(f"kernel={kernel!r} is none of {NAMES}, a Kernel or a callable")
@@ -66,12 +70,12 @@ def _named(name: str, gamma: float, degree: Any, coef0: Any) -> Kernel:
     raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES}")
 
 
-def _gamma(gamma: Any, X: np.ndarray) -> float:
+def _gamma(gamma: Any, X: Any, weight: np.ndarray | None) -> float:
     if isinstance(gamma, str):
         if gamma == "auto":
             return 1.0 / X.shape[1]
         if gamma == "scale":
-            variance = float(np.var(X, dtype=np.float64))
+            variance = _variance(X, weight)
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', 'auto' or a number")
     if not isinstance(gamma, numbers.Real) or not 0 <= float(gamma) < np.inf:
@@ -79,7 +83,20 @@ def _gamma(gamma: Any, X: np.ndarray) -> float:
     return float(gamma)
 
 
-def _can_trace(function: Callable[..., Any], X: np.ndarray) -> bool:
+def _variance(X: Any, weight: np.ndarray | None) -> float:
+    """Return the variance of all entries of X."""
+    if weight is None and not is_sparse(X):
+        return float(np.var(X, dtype=np.float64))
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    entries = weight.sum() * X.shape[1]
+    if is_sparse(X):
+        mean = float((X.T @ weight).sum()) / entries
+        return float(weight @ squared_lengths(X)) / entries - mean**2
+    mean = np.average(X, axis=0, weights=weight).mean()
+    return float(np.average((X - mean) ** 2, axis=0, weights=weight).mean())
+
+
+def _can_trace(function: Callable[..., Any], X: Any) -> bool:
     point = jax.ShapeDtypeStruct((2, X.shape[1]), jax.numpy.result_type(float))
     try:
         value = jax.eval_shape(function, point, point)

@@ -28,7 +28,7 @@ class RBF(DistanceKernel):
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum((x - z) ** 2))
 
-    def of_squares(self, squares: Float[Array, "n m"]) -> Float[Array, "n m"]:
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-self.gamma * squares)
 
 

@@ -3,7 +3,7 @@
 Signed convention of 004 (4.1): α_i carries the sign of its label, so labels never enter Q and the
 decision function of every machine is Σ_i α_i k(x_i, ·) + b with b the mean of the multipliers.
 `K` is a matrix or a pair ``(kernel, X)``; `C` is a number or one number per example. Leaving an
-example out is setting its C to zero.
+example out is setting its C, or its weight, to zero.
 
 With G = l − Kα and slacks ξ, the primal problems are those given with each machine; the value
 computed by :func:`jsvm.problems.certificate.certify` is theirs.
@@ -104,11 +104,13 @@ def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> Quad
     return split_l1(QuadraticProgram(as_hessian(K), y, -upper, upper, groups, totals, epsilon))
 
 
-def nu_svc(K: Gram, y: Real[Array, " n"], nu: Scalar) -> QuadraticProgram:
-    """½‖w‖² − νnρ + Σ ξ_i with y_i f(x_i) ≥ ρ − ξ_i, one group for each class.
+def nu_svc(
+    K: Gram, y: Real[Array, " n"], nu: Scalar, weight: Real[Array, " n"] | None = None
+) -> QuadraticProgram:
+    """½‖w‖² − νWρ + Σ w_i ξ_i with y_i f(x_i) ≥ ρ − ξ_i and W = Σ w_i; one group for each class.
 
     Group 0 holds the positive examples. ρ = (λ₁ − λ₀)/2; dividing α and b by ρ gives a machine
-    with margin one.
+    with margin one. An example of weight w counts as w copies.
 
     Examples
     --------
@@ -118,24 +120,29 @@ def nu_svc(K: Gram, y: Real[Array, " n"], nu: Scalar) -> QuadraticProgram:
     [0.5, -0.5]
     """
     _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
-    xp = namespace(K, y, nu)
+    xp = namespace(K, y, nu, weight)
     y = xp.asarray(_labels(y))
-    n = y.shape[0]
-    if not is_traced(y, nu):
-        smaller = min(int(np.sum(np.asarray(y) > 0)), int(np.sum(np.asarray(y) < 0)))
-        if nu * n / 2 > smaller * (1 + 1e-12):
-            raise ValueError(
-                f"nu={nu} is infeasible: the smaller class has {smaller} of {n} examples, "
-                f"so nu may be at most {2 * smaller / n:.6g}"
-            )
+    w = _weight(xp, weight, y)
+    if not is_traced(y, nu, w):
+        check_nu(nu, np.asarray(y), np.asarray(w))
     groups = xp.where(y > 0, 0, 1)
-    totals = nu * n / 2 * xp.asarray([1.0, -1.0], y.dtype)
-    lower, upper = xp.minimum(0.0 * y, y), xp.maximum(0.0 * y, y)
+    totals = nu * xp.sum(w) / 2 * xp.asarray([1.0, -1.0], y.dtype)
+    lower, upper = xp.minimum(0.0 * y, y * w), xp.maximum(0.0 * y, y * w)
     return QuadraticProgram(as_hessian(K), 0.0 * y, lower, upper, groups, totals)
 
 
-def nu_svr(K: Gram, y: Real[Array, " n"], C: Scalar, nu: Scalar) -> QuadraticProgram:
-    """½‖w‖² + C Σ max(0, |f(x_i) − y_i| − ε) + Cνn ε, with ε chosen by ν; one group each side.
+def check_nu(nu: Any, y: np.ndarray, weight: np.ndarray) -> None:
+    """Raise ValueError if half of the weight, times ν, exceeds that of the smaller class."""
+    smaller, whole = min(weight[y > 0].sum(), weight[y < 0].sum()), weight.sum()
+    if nu * whole / 2 > smaller * (1 + 1e-12):
+        raise ValueError(
+            f"nu={nu} is infeasible: the smaller class has {smaller:g} of {whole:g} examples, "
+            f"so nu may be at most {2 * smaller / whole:.6g}"
+        )
+
+
+def nu_svr(K: Gram, y: Real[Array, " n"], C: Cost, nu: Scalar) -> QuadraticProgram:
+    """½‖w‖² + Σ C_i max(0, |f(x_i) − y_i| − ε) + ν ΣC_i ε, with ε chosen by ν; a group a side.
 
     b = (λ₀ + λ₁)/2 and ε = (λ₀ − λ₁)/2; α is doubled as for :func:`epsilon_svr`.
 
@@ -147,23 +154,23 @@ def nu_svr(K: Gram, y: Real[Array, " n"], C: Scalar, nu: Scalar) -> QuadraticPro
     [0.5, 0.0, 0.0, -0.5]
     """
     _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
-    _check(C, "C", lambda value: np.ndim(value) == 0 and 0 <= value < np.inf, "one finite number")
     xp = namespace(K, y, C, nu)
     y = xp.asarray(_targets(y))
-    n = y.shape[0]
+    C = _cost(C, y.shape[0])
+    _check(C, "C", lambda value: np.all(np.asarray(value) < np.inf), "finite")
     zero, cost = 0.0 * y, 0.0 * y + C
     return QuadraticProgram(
         Repeated(as_hessian(K)),
         xp.concatenate([y, y]),
         xp.concatenate([zero, -cost]),
         xp.concatenate([cost, zero]),
-        np.repeat(np.arange(2, dtype=np.int32), n),
-        C * nu * n / 2 * xp.asarray([1.0, -1.0], y.dtype),
+        np.repeat(np.arange(2, dtype=np.int32), y.shape[0]),
+        nu * xp.sum(cost) / 2 * xp.asarray([1.0, -1.0], y.dtype),
     )
 
 
-def one_class(K: Gram, nu: Scalar) -> QuadraticProgram:
-    """½‖w‖² − νnρ + Σ max(0, ρ − ⟨w, φ(x_i)⟩); the offset is b = λ = −ρ.
+def one_class(K: Gram, nu: Scalar, weight: Real[Array, " n"] | None = None) -> QuadraticProgram:
+    """½‖w‖² − νWρ + Σ w_i max(0, ρ − ⟨w, φ(x_i)⟩) with W = Σ w_i; the offset is b = λ = −ρ.
 
     Examples
     --------
@@ -174,9 +181,11 @@ def one_class(K: Gram, nu: Scalar) -> QuadraticProgram:
     """
     _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
     hessian = as_hessian(K)
-    xp, zero = namespace(*(K if isinstance(K, tuple) else (K,)), nu), _zeros(K, hessian.size)
-    total = nu * hessian.size * xp.ones(1, zero.dtype)
-    return _balanced(hessian, zero, zero, zero + 1.0, total)
+    xp = namespace(*(K if isinstance(K, tuple) else (K,)), nu, weight)
+    zero = _zeros(K, hessian.size)
+    w = _weight(xp, weight, zero)
+    total = nu * xp.sum(w) * xp.ones(1, zero.dtype)
+    return _balanced(hessian, zero, 0.0 * w, w, total)
 
 
 def smallest_ball(K: Gram) -> QuadraticProgram:
@@ -257,6 +266,17 @@ def _cost(C: Any, n: int) -> Any:
     if not is_traced(C) and not np.all(np.asarray(C) >= 0):
         raise ValueError(f"C={C!r} must be >= 0 (np.inf for a hard margin)")
     return C
+
+
+def _weight(xp: Any, weight: Any, like: Any) -> Any:
+    """Return one weight an example; ones if there are none."""
+    if weight is None:
+        return xp.ones_like(like)
+    if np.shape(weight) != like.shape:
+        raise ValueError(f"weight must hold {like.shape[0]} numbers, not {np.shape(weight)}")
+    if not is_traced(weight) and not (np.asarray(weight) >= 0).all():
+        raise ValueError("weight must hold numbers >= 0")
+    return 0.0 * like + xp.asarray(weight)
 
 
 def _check(value: Any, name: str, accepts: Any, wanted: str) -> None:

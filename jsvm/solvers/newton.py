@@ -68,11 +68,13 @@ class Block(NamedTuple):
 
 
 class Path(NamedTuple):
-    """What the hits carry: the point, the step still to go, and P."""
+    """What the hits carry: the point, the step still to go, P, and what has just hit a bound."""
 
     alpha: Array
     free: Array
     direction: Array
+    length: Array  # how much of the direction was gone
+    hit: Array
     removed: Array
     hits: Array
     whole: Array  # the last step met no bound
@@ -189,54 +191,59 @@ def _follow(
 ) -> Path:
     """Go on along the bent path, hit after hit, until a whole step fits."""
     groups = part.members.shape[0]
+    places = lax.iota(jnp.int32, hit.shape[0])
 
-    def drop(path: Path, hit: Bool[Array, " m"], length: Float[Array, ""]) -> Path:
+    def drop(path: Path) -> Path:
         """Take the first variable that hit a bound out of P and out of d.
 
         Others that hit at the same time are at their bound and stay in: the next step has length
         zero if d leads them outside.
         """
-        k = jnp.min(jnp.where(hit, lax.iota(jnp.int32, hit.shape[0]), hit.shape[0] - 1))
+        k = jnp.min(jnp.where(path.hit, places, places.shape[0] - 1))
         shrunk = inverse._replace(removed=path.removed)
         column = shrunk.column(k)
         pivot = column[k]
         safe = pivot > 0
         pivot = jnp.where(safe, pivot, 1.0)
-        bent = (1.0 - length) * (path.direction - column * (path.direction[k] / pivot))
-        free = path.free & (lax.iota(jnp.int32, hit.shape[0]) != k)
+        bent = (1.0 - path.length) * (path.direction - column * (path.direction[k] / pivot))
+        free = path.free & (places != k)
         return path._replace(
             free=free,
             direction=_keep_sums(part, jnp.where(free, bent, 0.0), free),
             removed=shrunk.without(column, pivot, groups + path.hits).removed,
             hits=path.hits + 1,
-            go_on=path.go_on & safe,
+            go_on=safe,
         )
 
     def one_hit(path: Path) -> Path:
+        path = drop(path)
         limits = _limits(part, path.alpha, path.direction, path.free)
         nearest = jnp.min(limits)
-        fine = jnp.isfinite(jnp.sum(jnp.abs(path.direction)))
+        fine = path.go_on & jnp.isfinite(jnp.sum(jnp.abs(path.direction)))
         whole = nearest >= 1.0
         length = jnp.where(fine, jnp.minimum(1.0, nearest), 0.0)
-        hit = ~whole & (limits <= length)
-        moved = path._replace(alpha=_moved(part, path.alpha, path.direction, length, hit))
-        dropped = drop(moved, hit, length)
-        ended = moved._replace(whole=whole & fine, go_on=jnp.zeros((), bool))
-        stop = whole | ~fine
-        chosen = [jnp.where(stop, a, b) for a, b in zip(ended, dropped, strict=True)]
-        return Path(*chosen)
+        hit = fine & ~whole & (limits <= length)
+        return path._replace(
+            alpha=_moved(part, path.alpha, path.direction, length, hit),
+            length=length,
+            hit=hit,
+            whole=whole & fine,
+            go_on=fine & ~whole,
+        )
 
     start = Path(
         alpha=first.alpha,
         free=before.free,
         direction=direction,
+        length=length,
+        hit=hit,
         removed=inverse.removed,
         hits=jnp.int32(0),
         whole=jnp.zeros((), bool),
         go_on=following,
     )
-    start = drop(start, hit, length)
-    return lax.while_loop(lambda p: p.go_on & (p.hits < MAX_HITS), one_hit, start)
+    path = lax.while_loop(lambda p: p.go_on & (p.hits < MAX_HITS), one_hit, start)
+    return path._replace(free=path.free & ~path.hit)
 
 
 def _refine(

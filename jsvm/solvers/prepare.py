@@ -100,11 +100,11 @@ def feasible_start(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
 
 
 def bucket(n: int) -> int:
-    """Return the size to which n is padded: powers of two with steps between them."""
+    """Return the size to which n is padded: powers of two, with steps between large ones."""
     if n <= 16:
         return 16
     power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
-    parts = 2 if n <= 256 else 4 if n <= 2048 else 16
+    parts = 1 if n <= 256 else 4 if n <= 2048 else 16
     return next(
         power + power * q // parts for q in range(1, parts + 1) if n <= power + power * q // parts
     )

@@ -7,8 +7,9 @@ Algorithm 4.2 of 004, in two nested loops:
         a block step on the free variables, if asked for
     until the violation passes `tol`, and still does so with a fresh gradient
 
-When the violation passes `tol`, a last block step on the final active set takes the answer to
-rounding level. With ``block=False`` these are the papers' algorithms, step by step.
+When the violation passes `tol`, a few more turns on the final active set take the answer to
+rounding level, or as near as they get. With ``block=False`` these are the papers' algorithms, step
+by step.
 """
 
 from collections.abc import Callable
@@ -31,10 +32,11 @@ from jsvm.solvers.newton import block_step
 from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status
 
-FEWEST_SLOTS = 64
-SLOT_FACTOR = 2
+SLOTS = 64, 256, 512, 1024, 2048, 4096  # few, because each is a program
 LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
 MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
+POLISHING = 6  # turns after the violation has passed
+FINE = 256  # units in the last place: what is polished so far is fine
 
 
 class Anchor(NamedTuple):
@@ -186,7 +188,10 @@ def _turn(
         # The first run finds out which variables are at bounds; a block step before that is lost.
         length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)
         limit = jnp.minimum(limit, before.steps + length)
-    progress = _run(program, before, tol, limit, recipe)
+    polishing = bool(recipe.slots) and recipe.polish
+    fine = jnp.minimum(tol, _fine_tolerance(program, before)) if polishing else tol
+    wanted = jnp.where((before.attempts > 0) & (before.violation <= tol), fine, tol)
+    progress = _run(program, before, wanted, limit, recipe)
     passed = progress.violation <= tol
     if recipe.slots:
         progress = _block(program, progress, passed, recipe)
@@ -211,12 +216,14 @@ def _turn(
     anchor = jax.tree.map(lambda new, old: jnp.where(due, new, old), looked, anchor)
     idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
     attempts = progress.attempts + finishing
+    done = (violation <= fine) | useless | idle
+    done = done | (attempts >= POLISHING) | (progress.steps >= budget)
     status = progress.status
     for condition, verdict in (  # later ones win
         ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
         (useless | (finishing & (idle | (attempts > MAX_ATTEMPTS))), Status.STALLED),
         (_is_unbounded(program, state), Status.UNBOUNDED),
-        (finishing & (violation <= tol) & jnp.isfinite(objective), Status.CONVERGED),
+        (finishing & (violation <= tol) & done & jnp.isfinite(objective), Status.CONVERGED),
     ):
         status = jnp.where(condition, jnp.int32(verdict), status)
     status = jnp.where(progress.status == Status.RUNNING, status, progress.status)
@@ -317,16 +324,13 @@ def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " 
 
 def slots_for(free: int, n: int) -> int:
     """Return the number of slots for so many free variables out of n."""
-    slots = FEWEST_SLOTS
-    while slots < free:
-        slots *= SLOT_FACTOR
-    return min(slots, n)
+    return min(next((slots for slots in SLOTS if free <= slots), n), n)
 
 
 def fits(slots: int, free: Any) -> Any:
-    """Tell whether the free variables find a slot, and most slots a free variable."""
-    roomy = slots > FEWEST_SLOTS * SLOT_FACTOR
-    return (free <= slots) & ((free * SLOT_FACTOR * 2 > slots) | (not roomy))
+    """Tell whether the free variables find a slot, and enough slots a free variable."""
+    fewer = [other for other in SLOTS if other < slots]
+    return (free <= slots) & (2 * free > fewer[-1] if fewer else True)
 
 
 def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
@@ -341,6 +345,12 @@ def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
     alpha = jnp.clip(alpha, program.lower, program.upper)
     state = progress.state._replace(alpha=alpha, gradient=program.gradient(alpha))
     return progress._replace(state=state)
+
+
+def _fine_tolerance(program: QuadraticProgram, progress: Progress) -> Array:
+    """Return the violation below which there is little but rounding."""
+    unit = jnp.max(jnp.abs(program.linear)) + jnp.max(jnp.abs(progress.state.gradient))
+    return FINE * jnp.finfo(unit.dtype).eps * unit
 
 
 def _is_unbounded(program: QuadraticProgram, state: State) -> Array:

@@ -1,8 +1,9 @@
 """One tile for the whole problem: the matrix is in memory, and a compiled program does the rest.
 
-The first program computes the matrix, solves, and certifies; a small problem needs no other. It
-returns after a bounded number of steps, and when the number of free variables asks for another
-number of slots; the next one goes on from there.
+A first program computes the matrix. It is small, and depends on the kernel; the second is large and
+does not: all kernels and machines of a size share it. It solves and certifies, and returns after a
+bounded number of steps, or when the number of free variables asks for another number of slots; the
+next one goes on from there.
 """
 
 from dataclasses import replace
@@ -86,9 +87,8 @@ class WholeTile:
         taken = 0 if self.report is None else self.report.steps
         limits = self._solver.tol, np.int32(min(taken, budget - self._turn) + self._turn), budget
         if self._tile is None:
-            self._tile, self._progress, report = _first(
-                self._program, self._alpha, *limits, self._recipe
-            )
+            self._tile = _in_memory(self._program)
+            self._progress, report = _first(self._tile, self._alpha, *limits, self._recipe)
         else:
             self._progress, report = _next(self._tile, self._progress, *limits, self._recipe)
         self.report = report = jax.device_get(report)
@@ -133,13 +133,12 @@ class WholeTile:
 
 @partial(jax.jit, static_argnames="recipe")
 def _first(
-    program: QuadraticProgram, alpha: Any, tol: Any, limit: Any, budget: Any, recipe: Recipe
-) -> tuple[QuadraticProgram, Progress, Report]:
-    def rest(tile: QuadraticProgram, alpha: Any, *limits: Any) -> tuple[Progress, Report]:
+    tile: QuadraticProgram, alpha: Any, tol: Any, limit: Any, budget: Any, recipe: Recipe
+) -> tuple[Progress, Report]:
+    def both(tile: QuadraticProgram, alpha: Any, *limits: Any) -> tuple[Progress, Report]:
         return _onward(tile, begin_whole(tile, alpha, recipe), *limits, recipe=recipe)
 
-    tile = in_memory(program)
-    return tile, *compact(rest, recipe, tile.size)(tile, alpha, tol, limit, budget)
+    return compact(both, recipe, tile.size)(tile, alpha, tol, limit, budget)
 
 
 @partial(jax.jit, static_argnames="recipe")
@@ -174,6 +173,9 @@ def _onward(
 def in_memory(program: QuadraticProgram) -> QuadraticProgram:
     """Return the program with its matrix in memory."""
     return jax.tree.map(jnp.asarray, replace(program, hessian=Tile.of(program.hessian.dense())))
+
+
+_in_memory = jax.jit(in_memory)
 
 
 def begin_whole(tile: QuadraticProgram, alpha: Any, recipe: Recipe) -> Progress:

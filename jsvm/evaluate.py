@@ -7,6 +7,7 @@ import numpy as np
 
 from jsvm.kernels import Kernel
 from jsvm.kernels.distances import LARGEST_WHOLE, gains_from_splitting, whole_points
+from jsvm.kernels.sparse import between_sparse, is_sparse
 from jsvm.machine import Machine
 from jsvm.precision import scope
 from jsvm.solvers.prepare import bucket, repeat_first, widened
@@ -16,17 +17,32 @@ BLOCK_BYTES = 2**24  # of one block of the kernel matrix
 
 def decision_values(
     kernel: Kernel,
+    points: Any,
+    coefficients: np.ndarray,
+    bias: np.ndarray,
+    X: Any,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Return Σ_i β_i k(x, x_i) + b for all rows of `X` and all columns of `coefficients`."""
+    outputs = np.empty((X.shape[0], coefficients.shape[1]), dtype)
+    if points.shape[0] == 0:
+        outputs[:] = bias[None, :]
+    elif is_sparse(points) or is_sparse(X):
+        _fill_sparse(outputs, kernel, points, coefficients, bias, X)
+    else:
+        _fill_dense(outputs, kernel, points, coefficients, bias, X)
+    return outputs
+
+
+def _fill_dense(
+    outputs: np.ndarray,
+    kernel: Kernel,
     points: np.ndarray,
     coefficients: np.ndarray,
     bias: np.ndarray,
     X: np.ndarray,
-    dtype: np.dtype,
-) -> np.ndarray:
-    """Return Σ_i β_i k(x, x_i) + b for all rows of `X` and all columns of `coefficients`."""
-    outputs = np.empty((len(X), coefficients.shape[1]), dtype)
-    if len(points) == 0:
-        outputs[:] = bias[None, :]
-        return outputs
+) -> None:
+    dtype = outputs.dtype
     points = widened(kernel, points)
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
@@ -46,7 +62,22 @@ def decision_values(
                 evaluate = _evaluate_whole if exact and _whole(block) else _evaluate
             values = evaluate(machine, repeat_first(block, rows))
             outputs[begin : begin + rows] = np.asarray(values)[: len(block)]
-    return outputs
+
+
+def _fill_sparse(
+    outputs: np.ndarray,
+    kernel: Kernel,
+    points: Any,
+    coefficients: np.ndarray,
+    bias: np.ndarray,
+    X: Any,
+) -> None:
+    dtype = outputs.dtype
+    rows = max(16, BLOCK_BYTES // (8 * points.shape[0]))
+    with scope(dtype):
+        for begin in range(0, X.shape[0], rows):
+            K = between_sparse(kernel, X[begin : begin + rows], points, dtype)
+            outputs[begin : begin + rows] = K @ coefficients.astype(dtype) + bias[None, :]
 
 
 @jax.jit

@@ -1,0 +1,126 @@
+"""``jsvm train``: fit a machine to a file."""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jsvm.command import INTERRUPTED, OK, folds, machines, options
+from jsvm.command.examples import read_examples
+from jsvm.io.model import CLASSIFIERS
+
+EXAMPLES = """  jsvm train heart.txt                        # C-SVC, RBF kernel; heart.txt.model
+  jsvm train -c 10 -g 0.5 -w1 5 heart.txt heart.model
+  jsvm train -s epsilon_svr -t linear -p 0.01 --label price houses.csv
+  jsvm train -v 5 -q heart.txt                # accuracy of cross-validation, no model
+  jsvm train -t precomputed kernel.txt        # lines: label 0:i 1:k(x_i,x_1) 2:k(x_i,x_2) ...
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """Fit, and write the model or print the result of cross-validation."""
+    parser = _parser()
+    given = parser.parse_intermixed_args(options.spelled_out(arguments))
+    machines.check(given, parser)
+    X, y = read_examples(
+        given.data,
+        form=given.format,
+        label=given.label,
+        precomputed=given.kernel == "precomputed",
+    )
+    assert y is not None
+    y = machines.targets(given.type, y, given.data)
+    machine = machines.build(
+        given,
+        C=given.cost,
+        gamma=given.gamma,
+        probability=bool(given.probability),
+        progress=options.shows_progress(given) and given.folds is None,
+    )
+    if given.folds is not None:
+        return _cross_validate(given, machine, X, y)
+    return _train(given, machine, X, y)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = options.command_parser(
+        "train", "Fit a machine to a data file and write a LIBSVM model file.", EXAMPLES
+    )
+    options.add_data_options(parser)
+    parser.add_argument(
+        "model", type=Path, nargs="?", help="model file (default: the data's name and .model, here)"
+    )
+    options.add_machine_options(parser)
+    parser.add_argument(
+        "-c",
+        "--cost",
+        type=options.cost,
+        default=1.0,
+        help="C, the cost of errors, or inf (default: 1)",
+    )
+    parser.add_argument(
+        "-g",
+        "--gamma",
+        type=options.gamma,
+        default="auto",
+        help="of the kernel: a number, auto = 1/features or scale = auto/variance (default: auto)",
+    )
+    options.add_probability(parser, "also fits probabilities of the classes")
+    options.add_folds(parser, None, "cross-validate in N folds, write no model")
+    return parser
+
+
+def _train(given: argparse.Namespace, machine: Any, X: Any, y: np.ndarray) -> int:
+    from jsvm.io import save_model
+
+    path = Path(f"{given.data.name}.model") if given.model is None else given.model
+    begun = time.perf_counter()
+    machine.fit(X, y)
+    seconds = time.perf_counter() - begun
+    save_model(machine, path)
+    solutions = machine.solutions_
+    facts = {
+        "model": path,
+        "type": given.type,
+        "kernel": str(machine.kernel_),
+        "examples": X.shape[0],
+        "features": X.shape[1],
+        "classes": machine.classes_ if given.type in CLASSIFIERS else None,
+        "support_vectors": len(machine.support_),
+        "pair_steps": sum(s.steps for s in solutions),
+        "block_steps": sum(s.newton_steps for s in solutions),
+        "kkt_gap": max(s.violation for s in solutions),
+        "converged": machine.fit_status_ == 0,
+        "seconds": seconds,
+    }
+    if given.json:
+        options.print_json(facts)
+    elif not given.quiet:
+        print(
+            f"{facts['type']} with {facts['kernel']}: {facts['examples']} examples of "
+            f"{facts['features']} features\n"
+            f"{facts['support_vectors']} support vectors after {facts['pair_steps']} pair and "
+            f"{facts['block_steps']} block steps, KKT gap {facts['kkt_gap']:.1e}, "
+            f"{seconds:.2f} seconds\n"
+            f"model: {path}"
+        )
+    return INTERRUPTED if machines.interrupted(machine) else OK
+
+
+def _cross_validate(given: argparse.Namespace, machine: Any, X: Any, y: np.ndarray) -> int:
+    predicted = np.empty(len(y))
+    stratified = given.type in CLASSIFIERS
+    for train, test in folds.split(y, given.folds, given.seed, stratified=stratified):
+        columns = train if given.kernel == "precomputed" else slice(None)
+        machine.fit(X[train][:, columns], y[train])
+        if machines.interrupted(machine):
+            raise KeyboardInterrupt
+        predicted[test] = machine.predict(X[test][:, columns])
+    results = machines.measures(given.type, predicted, y)
+    if given.json:
+        options.print_json({"folds": given.folds, **results})
+    else:
+        print("\n".join(machines.measures_lines(results, cross_validation=True)))
+    return OK

@@ -1,0 +1,116 @@
+"""Probabilities of a classifier, from decision values of examples that it was not trained on."""
+
+from typing import Any
+
+import numpy as np
+
+from jsvm.estimators.two_class import Machine, TwoClass, Watch, solve_all
+from jsvm.evaluate import decision_values
+from jsvm.kernels.sparse import is_sparse
+from jsvm.solvers import SMO
+from jsvm.solvers.platt import Sigmoid, couple, fit_platt, fit_slope
+
+METHODS = {"platt": fit_platt, "sigmoid": fit_slope}
+FOLDS = 5
+
+
+def fit_sigmoids(
+    method: str,
+    machine: Machine,
+    X: Any,
+    K: Any,
+    problems: list[TwoClass],
+    weights: np.ndarray,
+    solver: SMO,
+    dtype: np.dtype,
+    seed: Any,
+) -> list[Sigmoid]:
+    """Return a sigmoid for each problem; `X` and `K` are the points and their kernel."""
+    parts, held_out, kinds = [], [], _kinds(X)
+    decisions = [np.zeros(len(problem.examples)) for problem in problems]
+    for k, problem in enumerate(problems):
+        folds = _folds(kinds[problem.examples], problem.signs, seed)
+        for fold in range(folds.max() + 1):
+            held = np.flatnonzero(folds == fold)
+            part = problem.without(held)
+            if abs(part.signs.sum()) == len(part.signs):  # one class: a margin of one, as in LIBSVM
+                decisions[k][held] = part.signs[:1]
+            else:
+                parts.append(part)
+                held_out.append((k, held))
+    solutions = solve_all(machine, K, parts, weights, solver, dtype, Watch()) if parts else []
+    for part, solution, (k, held) in zip(parts, solutions, held_out, strict=True):
+        others = problems[k].examples[held]
+        function = machine.function(solution, part.signs, weights[part.examples])
+        decisions[k][held] = _decisions(function, K, part.examples, others, dtype)
+    return [
+        METHODS[method](f, problem.signs, weights[problem.examples])
+        for f, problem in zip(decisions, problems, strict=True)
+    ]
+
+
+def _kinds(X: Any) -> np.ndarray:
+    """Return a number for each row of X, the same for equal rows; their order is the rows'."""
+    if is_sparse(X):
+        X = X.tocsr(copy=True)
+        X.sum_duplicates()
+        X.eliminate_zeros()
+        ends = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+        rows = [X.indices[a:b].tobytes() + X.data[a:b].tobytes() for a, b in ends]
+    else:
+        rows = [row.tobytes() for row in X + 0.0]  # −0 is 0
+    numbers = {row: k for k, row in enumerate(sorted(set(rows)))}
+    return np.array([numbers[row] for row in rows])
+
+
+def _folds(kinds: np.ndarray, signs: np.ndarray, seed: int) -> np.ndarray:
+    """Return the fold of every example: stratified, drawn at random, copies in the same one.
+
+    So a machine is never judged on a copy of what it was trained on, an example of weight w is w
+    copies of it, and the order of the examples does not matter.
+    """
+    distinct = [np.unique(kinds[signs == sign]) for sign in (1, -1)]
+    count = max(2, min(FOLDS, *(len(some) for some in distinct)))
+    folds, dealt = np.zeros(len(kinds), int), 0
+    rng = np.random.default_rng(seed)
+    for sign, some in zip((1, -1), distinct, strict=True):
+        drawn = (dealt + rng.permutation(len(some))) % count
+        here = signs == sign
+        folds[here] = drawn[np.searchsorted(some, kinds[here])]
+        dealt += len(some)
+    return folds
+
+
+def _decisions(
+    function: tuple[np.ndarray, float],
+    K: Any,
+    examples: np.ndarray,
+    others: np.ndarray,
+    dtype: np.dtype,
+) -> np.ndarray:
+    """Return the decision values of other examples."""
+    beta, bias = function
+    used = np.flatnonzero(beta)
+    points = examples[used]
+    if isinstance(K, tuple):
+        kernel, X = K
+        columns = beta[used, None], np.array([bias])
+        return decision_values(kernel, X[points], *columns, X[others], dtype)[:, 0]
+    return K[np.ix_(others, points)] @ beta[used] + bias
+
+
+def probabilities(
+    decisions: np.ndarray, sigmoids: list[Sigmoid], classes: int, pairs: bool
+) -> np.ndarray:
+    """Return the probability of every class.
+
+    The columns are the decision values of pairs of classes, whose probabilities are coupled, or of
+    classes against the rest, whose probabilities are brought to sum one.
+    """
+    each = np.stack([s.probability(f) for s, f in zip(sigmoids, decisions.T, strict=True)], axis=1)
+    if classes == 2:
+        return np.concatenate([each, 1.0 - each], axis=1)
+    if pairs:
+        return np.asarray(couple(each, classes))
+    sums = each.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, each / np.where(sums > 0, sums, 1.0), 1.0 / classes)

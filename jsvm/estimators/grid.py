@@ -1,0 +1,46 @@
+"""What the estimators tell :func:`jsvm.search.cross_validate` of themselves."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.model_selection import check_cv
+
+from jsvm.kernels import resolve
+
+
+def folds_of(estimator: Any, cv: Any, X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the training and test examples of every fold, those that GridSearchCV would use."""
+    splitter: Any = check_cv(cv, y, classifier=is_classifier(estimator))
+    return [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, y)]
+
+
+def kernel_of(estimator: Any, X: Any, weight: np.ndarray) -> Callable[[Any], Any]:
+    """Return the function from γ to the kernel of an estimator."""
+
+    def kernel(gamma: Any) -> Any:
+        if estimator._precomputed:
+            return "precomputed"
+        return resolve(
+            estimator.kernel,
+            X,
+            gamma=estimator.gamma if gamma is None else float(gamma),
+            degree=estimator.degree,
+            coef0=estimator.coef0,
+            weight=None if (weight == 1).all() else weight,
+        )
+
+    return kernel
+
+
+def scorer(estimator: Any, y: np.ndarray, scoring: Any, predict: Any) -> Any:
+    """Return the score of decision values of some examples."""
+    if scoring is None:
+        scoring = accuracy_score if is_classifier(estimator) else r2_score
+
+    def score(examples: np.ndarray, decisions: np.ndarray) -> float:
+        return float(scoring(y[examples], predict(decisions)))
+
+    return score

@@ -1,0 +1,79 @@
+"""Kernel matrices of sparse points, a block of rows at a time; X as a whole is never dense.
+
+The products ⟨x, z⟩ of sparse rows are all that a kernel of products or distances needs.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from jsvm.kernels.base import Function, Kernel
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether `X` is a SciPy sparse matrix or array; SciPy itself is not imported for it."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def between_sparse(kernel: Kernel, X: Any, Z: Any, dtype: np.dtype) -> np.ndarray:
+    """Return the dense matrix k(X, Z), where `X` or `Z` or both are sparse.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> from jsvm import kernels
+    >>> between_sparse(kernels.Linear(), csr_matrix(np.eye(2)), np.ones((1, 2)), np.dtype(float))
+    array([[1.],
+           [1.]])
+    """
+    return _matrix(kernel, X, Z, squared_lengths(X), squared_lengths(Z), dtype)
+
+
+def squared_lengths(X: Any) -> np.ndarray:
+    """Return ⟨x, x⟩ of every row, in float64."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), np.float64).reshape(-1)
+    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+
+def gram_of_rows(kernel: Kernel, X: Any) -> tuple[Function, np.ndarray]:
+    """Return a kernel of row numbers, and these: what a solver takes in the place of sparse `X`."""
+    rows = np.arange(X.shape[0], dtype=np.float64)[:, None]
+    return Function(_RowKernel(kernel, X.tocsr()), on_host=True), rows
+
+
+class _RowKernel:
+    """k(x_i, x_j) as a function of i and j."""
+
+    def __init__(self, kernel: Kernel, X: Any) -> None:
+        self._kernel, self._X, self._squares = kernel, X, squared_lengths(X)
+        self._columns: tuple[np.ndarray, Any] | None = None
+
+    def __call__(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        i, j = left[:, 0].astype(np.intp), right[:, 0].astype(np.intp)
+        columns = self._right(j)
+        squares = self._squares[i], self._squares[j]
+        return _matrix(self._kernel, self._X[i], columns, *squares, left.dtype)
+
+    def diagonal(self, points: np.ndarray) -> np.ndarray:
+        """Return k(x_i, x_i)."""
+        squares = self._squares[points[:, 0].astype(np.intp)].astype(points.dtype)
+        return np.asarray(self._kernel.of_products(squares, squares, squares))
+
+    def _right(self, j: np.ndarray) -> Any:
+        """Return these rows of X; those of the last time are at hand, mostly all of them."""
+        last = self._columns
+        if last is None or not np.array_equal(last[0], j):
+            self._columns = last = (j, self._X[j])
+        return last[1]
+
+
+def _matrix(
+    kernel: Kernel, X: Any, Z: Any, left: np.ndarray, right: np.ndarray, dtype: np.dtype
+) -> np.ndarray:
+    products = X @ Z.T
+    products = products.toarray() if is_sparse(products) else np.asarray(products)
+    values = kernel.of_products(
+        products.astype(dtype), left.astype(dtype)[:, None], right.astype(dtype)[None, :]
+    )
+    return np.asarray(values, dtype)

@@ -1,0 +1,252 @@
+"""Training of all folds and all C with one kernel.
+
+The matrix is computed once, from distances or products that all γ share. Folds and classes are
+parts of it; each part is trained for one C after the other, from the smallest up, and starts from
+the last solution scaled to the new C: what was at a bound stays there. One program does all that;
+parts that are too large for it are trained one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jsvm.evaluate import decision_values
+from jsvm.kernels import Kernel, Linear
+from jsvm.kernels.distances import DistanceKernel, squared_distances
+from jsvm.kernels.dot import DotKernel, inner_products
+from jsvm.kernels.sparse import between_sparse, gram_of_rows, is_sparse
+from jsvm.precision import scope
+from jsvm.problems import QuadraticProgram
+from jsvm.problems.certificate import certify
+from jsvm.problems.hessian import gram
+from jsvm.solvers import SMO, solve
+from jsvm.solvers.config import Recipe
+from jsvm.solvers.prepare import bucket, cast, repeat_first, widened
+from jsvm.solvers.smo import advance, best_point
+from jsvm.solvers.starts import near
+from jsvm.solvers.whole import start_whole
+
+LARGEST_PART = 2048  # variables of a part that is trained on one tile
+SLOTS = 256  # of a block step
+
+
+class Part(NamedTuple):
+    """A problem of a fold: some examples, their targets, and what an error costs at C = 1."""
+
+    examples: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+
+class GridTask(NamedTuple):
+    """What an estimator tells of itself to be cross-validated in batches.
+
+    Attributes
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        The points, or the kernel matrix.
+    kernel : function
+        From γ (None for the estimator's own) to a Kernel, or to 'precomputed'.
+    folds : list of (train, test)
+    parts : function
+        From the training examples of a fold to its problems.
+    build : function
+        ``build(K, targets, costs, *parameters)`` is the program of a part; it is compiled in.
+    parameters : tuple of float
+    copies : int
+        Variables per example.
+    score : function
+        From test examples and their decision values, one column a part, to the score.
+    solver : SMO
+    dtype : dtype
+    """
+
+    X: Any
+    kernel: Callable[[Any], Any]
+    folds: list[tuple[np.ndarray, np.ndarray]]
+    parts: Callable[[np.ndarray], list[Part]]
+    build: Callable[..., QuadraticProgram]
+    parameters: tuple[float, ...]
+    copies: int
+    score: Callable[[np.ndarray, np.ndarray], float]
+    solver: SMO
+    dtype: np.dtype
+
+
+class Trained(NamedTuple):
+    """Decision values of all examples (parts, C, n), status and violation (parts, C)."""
+
+    values: np.ndarray
+    status: np.ndarray
+    violation: np.ndarray
+
+
+def trainer(
+    task: GridTask, kernels: Sequence[Any], parts: list[Part], costs: np.ndarray
+) -> Callable[[Any], Trained]:
+    """Return the function that trains all parts for all C, in rising order, with one kernel."""
+    largest = max(len(part.examples) for part in parts)
+    if task.copies * largest > LARGEST_PART or not all(_fits(kernel, task.X) for kernel in kernels):
+        return partial(_one_by_one, task, parts, costs)
+    return _in_batches(task, kernels, parts, costs)
+
+
+def _fits(kernel: Any, X: Any) -> bool:
+    """Tell whether the matrix of a kernel can be computed inside of a program."""
+    if isinstance(kernel, str):
+        return True
+    return not kernel.runs_on_host() and not (is_sparse(X) and _form(kernel, X) == "points")
+
+
+def _in_batches(
+    task: GridTask, kernels: Sequence[Any], parts: list[Part], costs: np.ndarray
+) -> Callable[[Any], Trained]:
+    """Return the function that trains all parts for all C with one kernel, in one program."""
+    n, dtype = task.X.shape[0], task.dtype
+    size = bucket(max(len(part.examples) for part in parts))
+    examples = np.zeros((len(parts), size), np.int32)
+    targets, weights = np.ones((2, len(parts), size), dtype)
+    weights[:] = 0.0  # what pads has no weight: its box is empty
+    for p, part in enumerate(parts):
+        count = len(part.examples)
+        examples[p, :count], targets[p, :count] = part.examples, part.targets
+        weights[p, :count] = part.weights
+    recipe = task.solver.recipe(min(task.copies * size, task.solver.slots, SLOTS), elastic=False)
+    base, form = _base(task, kernels[0])
+
+    def train(kernel: Any, budget: int | None = None) -> Trained:
+        with scope(dtype):
+            given: Any = None
+            if not isinstance(kernel, str):
+                given = jax.tree.map(partial(cast, dtype=dtype), kernel)
+            matrix = gram(given, base) if form == "points" else base
+            values, status, violation = _train(
+                None if form == "points" else given,
+                matrix,
+                (examples, targets, weights),
+                costs.astype(dtype),
+                task.solver.tol,
+                np.int32(task.solver.step_budget if budget is None else budget),
+                task.parameters,
+                task.build,
+                recipe,
+                form,
+            )
+            values = np.asarray(values, np.float64)[:, :, :n]
+            return Trained(values, np.asarray(status), np.asarray(violation, np.float64))
+
+    train(kernels[0], budget=0)  # compiles, before several threads would
+    return train
+
+
+def _base(task: GridTask, kernel: Any) -> tuple[Any, str]:
+    """Return what all γ share, and what it is: squares, products, points or the matrix itself."""
+    X, dtype = task.X, task.dtype
+    size = bucket(X.shape[0])
+    with scope(dtype):
+        if isinstance(kernel, str):
+            return np.pad(np.asarray(X, dtype), (0, size - len(X))), "matrix"
+        form = _form(kernel, X)
+        if is_sparse(X):
+            values = between_sparse(_Squares() if form == "squares" else Linear(), X, X, dtype)
+            return np.pad(values, (0, size - X.shape[0])), form
+        points = jnp.asarray(repeat_first(widened(kernel, X), size), dtype)
+        if form == "squares":
+            return squared_distances(points, points), form
+        return (inner_products(points, points) if form == "products" else points), form
+
+
+def _form(kernel: Kernel, X: Any) -> str:
+    """Return what of the points a kernel needs: their squared distances, products, or all."""
+    if isinstance(kernel, DistanceKernel) and kernel.weights(X.shape[1]) is None:
+        return "squares"
+    return "products" if isinstance(kernel, DotKernel) else "points"
+
+
+class _Squares(DistanceKernel):
+    """‖x − z‖²."""
+
+    def of_squares(self, squares: Any) -> Any:
+        """Return what is given."""
+        return squares
+
+
+@partial(jax.jit, static_argnames=("build", "recipe", "form"))
+def _train(
+    kernel: Any,
+    base: Any,
+    parts: Any,
+    costs: Any,
+    tol: Any,
+    budget: Any,
+    parameters: Any,
+    build: Any,
+    recipe: Recipe,
+    form: str,
+) -> Any:
+    if form == "squares":
+        K = kernel.of_squares(base)
+    else:
+        K = kernel.of_inner(base) if form == "products" else base
+
+    def one(part: Any) -> Any:
+        some, targets, weights = part
+        columns = K[:, some]
+        inner = columns[some]
+
+        def program(C: Any) -> QuadraticProgram:
+            # 0 · C for what is absent, whatever C
+            return build(inner, targets, C * weights, *parameters)
+
+        def next_cost(last: Any, C: Any) -> Any:
+            alpha, cost = last
+            tile, progress = start_whole(program(C), alpha * (C / cost), recipe)
+            progress = advance(tile, progress, tol, budget, budget, recipe)
+            alpha = best_point(tile, progress)
+            certificate = certify(tile, alpha, tile.gradient(alpha))
+            beta = jnp.sum(alpha.reshape(-1, targets.shape[0]), axis=0)
+            values = jnp.matmul(columns, beta, precision=lax.Precision.HIGHEST)
+            values = values + jnp.mean(certificate.multipliers)
+            return (alpha, C), (values, progress.status, certificate.violation)
+
+        start = program(costs[0]).feasible_point()
+        return lax.scan(next_cost, (start, costs[0]), costs)[1]
+
+    return lax.map(one, parts)
+
+
+def _one_by_one(task: GridTask, parts: list[Part], costs: np.ndarray, kernel: Any) -> Trained:
+    shape = len(parts), len(costs)
+    values, status = np.zeros((*shape, task.X.shape[0])), np.zeros(shape, np.int32)
+    violation = np.zeros(shape)
+    for p, part in enumerate(parts):
+        K, last = _of_part(task.X, kernel, part.examples), None
+        for c, C in enumerate(costs):
+            program = task.build(K, part.targets, C * part.weights, *task.parameters)
+            start = None if last is None else near(last.alpha * (C / costs[c - 1]), program)
+            last = solve(program, task.solver, start, dtype=task.dtype)
+            beta = last.alpha.reshape(task.copies, -1).sum(axis=0)
+            values[p, c] = _values(task, kernel, part.examples, beta) + last.bias
+            status[p, c], violation[p, c] = last.status, last.violation
+    return Trained(values, status, violation)
+
+
+def _of_part(X: Any, kernel: Any, some: np.ndarray) -> Any:
+    if isinstance(kernel, str):
+        return X[np.ix_(some, some)]
+    return gram_of_rows(kernel, X[some]) if is_sparse(X) else (kernel, X[some])
+
+
+def _values(task: GridTask, kernel: Any, some: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Return Σ_i β_i k(x, x_i) for all examples."""
+    used = np.flatnonzero(beta)
+    points, coefficients = some[used], beta[used, None]
+    if isinstance(kernel, str):
+        return task.X[:, points] @ coefficients[:, 0]
+    given = task.X[points], coefficients, np.zeros(1)
+    return decision_values(kernel, *given, task.X, task.dtype)[:, 0]

@@ -1,0 +1,40 @@
+"""A feasible start from the solution of a problem nearby."""
+
+import numpy as np
+from jaxtyping import Float
+
+from jsvm._typing import Array
+from jsvm.problems import QuadraticProgram
+
+NEGLIGIBLE = 1e-9  # relative error of a sum that a solver mends by itself
+
+
+def near(alpha: Float[Array, " n"], program: QuadraticProgram) -> Float[Array, " n"]:
+    """Return a feasible point near `alpha`, with as many variables at bounds as can be.
+
+    It is cut to the box. What then exceeds the sum of a group is first taken, in proportion, from
+    the variables away from rest (zero, or the bound nearest to it), then from one after the other.
+    """
+    lower, upper = np.asarray(program.lower, float), np.asarray(program.upper, float)
+    rest = np.clip(0.0, lower, upper)
+    alpha = np.clip(np.asarray(alpha, float), lower, upper)
+    groups = np.asarray(program.groups)
+    for g, total in enumerate(np.asarray(program.totals, float)):
+        here = np.flatnonzero(groups == g)
+        values = alpha[here]
+        excess = values.sum() - total
+        if abs(excess) <= NEGLIGIBLE * np.abs(values).sum():
+            continue
+        sign = np.sign(excess)
+        away = np.maximum(sign * (values - rest[here]), 0.0)
+        values = values - sign * away * min(1.0, abs(excess) / max(away.sum(), abs(excess)))
+        bound = lower[here] if sign > 0 else upper[here]
+        values = values - sign * _fill(sign * (values.sum() - total), sign * (values - bound))
+        alpha[here] = np.clip(values, lower[here], upper[here])
+    return alpha
+
+
+def _fill(amount: float, room: np.ndarray) -> np.ndarray:
+    """Distribute `amount` over places with `room`, the first places first."""
+    used = np.concatenate([[0.0], np.cumsum(room)[:-1]])
+    return np.clip(amount - used, 0.0, room)

@@ -1,0 +1,182 @@
+"""What data may come as: sparse, frames, arrays of other libraries; and where results go."""
+
+import copy
+import pickle
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from scipy import sparse
+from sklearn import datasets as untyped_datasets
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
+
+datasets: Any = untyped_datasets
+
+ALL = [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM(), SmallestBall()]
+
+
+def counts(n: int = 80, d: int = 30) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.poisson(0.2, (n, d)).astype(float)
+    return X, (X[:, :10].sum(axis=1) + rng.normal(size=n) > 2).astype(int)
+
+
+def output(machine: Any, X: Any) -> np.ndarray:
+    return getattr(machine, "decision_function", machine.predict)(X)
+
+
+@pytest.mark.parametrize("machine", ALL, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
+def test_sparse_equals_dense(machine, container):
+    X, y = counts()
+    dense = machine.fit(X, y)
+    expected, support = output(dense, X), dense.support_
+    fitted = machine.fit(container(X), y)
+    np.testing.assert_allclose(output(fitted, container(X)), expected, atol=1e-8)
+    np.testing.assert_allclose(output(fitted, X), expected, atol=1e-8)  # dense points, sparse SVs
+    np.testing.assert_array_equal(fitted.support_, support)
+    assert sparse.issparse(fitted.support_vectors_)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(output(again, X), output(fitted, X))
+    np.testing.assert_allclose(output(machine.fit(X, y), container(X)), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        "linear",
+        "poly",
+        "sigmoid",
+        kernels.RBF(0.1) + 0.5 * kernels.Linear(),
+        kernels.Normalized(kernels.Polynomial(2, 1.0, 1.0)) * kernels.Plummer(),
+    ],
+    ids=["linear", "poly", "sigmoid", "sum", "product"],
+)
+def test_kernels_of_products_work_on_sparse_data(kernel):
+    X, y = counts()
+    dense = SVC(kernel, gamma=0.1).fit(X, y).decision_function(X)
+    thin = SVC(kernel, gamma=0.1).fit(sparse.csr_matrix(X), y)
+    np.testing.assert_allclose(thin.decision_function(sparse.csr_matrix(X)), dense, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    ["laplacian", kernels.ARD(np.ones(30)), lambda A, B: A @ B.T],
+    ids=["laplacian", "ard", "callable"],
+)
+def test_other_kernels_say_that_they_cannot(kernel):
+    X, y = counts()
+    with pytest.raises(ValueError, match="give a dense X"):
+        SVC(kernel).fit(sparse.csr_matrix(X), y)
+
+
+def test_many_sparse_examples_are_never_dense():
+    """More features than memory: 1500 examples in ten million dimensions."""
+    n, d = 1500, 10_000_000
+    rng = np.random.default_rng(1)
+    columns = rng.integers(0, 200, (n, 5)) * 50_000
+    X = sparse.csr_matrix(
+        (np.ones(5 * n), (np.repeat(np.arange(n), 5), columns.ravel())), shape=(n, d)
+    )
+    y = (columns < 3_000_000).sum(axis=1) > 1
+    machine = SVC(C=1.0, gamma=0.2).fit(X, y)
+    assert machine.fit_status_ == 0
+    assert machine.score(X, y) > 0.95
+    assert machine.support_vectors_.shape[1] == d
+
+
+def test_frames_and_feature_names():
+    pandas = pytest.importorskip("pandas")
+    X, y = datasets.load_iris(return_X_y=True, as_frame=True)
+    machine = SVC().fit(X, y)
+    assert list(machine.feature_names_in_) == list(X.columns)
+    plain = SVC().fit(X.to_numpy(), y.to_numpy())
+    np.testing.assert_array_equal(machine.predict(X), plain.predict(X.to_numpy()))
+    with pytest.raises(ValueError, match="feature names"):
+        machine.predict(X.rename(columns=str.upper))
+    assert isinstance(y, pandas.Series)
+
+
+class OnlyDlpack:
+    """An array of a library that NumPy knows nothing of."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self._values = values
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        return self._values.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
+
+
+@pytest.mark.parametrize("convert", [jnp.asarray, OnlyDlpack], ids=["jax", "dlpack"])
+def test_arrays_of_other_libraries(convert):
+    X, y = datasets.make_moons(50, noise=0.2, random_state=0)
+    X = X.astype(np.float32)
+    machine = SVC().fit(convert(X), y)
+    values = machine.decision_function(convert(X))
+    assert isinstance(values, np.ndarray)
+    np.testing.assert_allclose(values, SVC().fit(X, y).decision_function(X), atol=1e-12)
+
+
+def test_pickles_hold_plain_arrays_and_a_version():
+    X, y = datasets.make_moons(50, noise=0.2, random_state=0)
+    machine = SVC(kernels.RBF(jnp.float32(0.5))).fit(X, y)
+    state = machine.__getstate__()
+    assert state["_jsvm_format"] == 1
+    assert isinstance(state["kernel_"].gamma, np.ndarray)
+    other = copy.deepcopy(machine)
+    np.testing.assert_array_equal(other.decision_function(X), machine.decision_function(X))
+    with pytest.raises(ValueError, match="newer jsvm"):
+        SVC().__setstate__(state | {"_jsvm_format": 99})
+
+
+def test_works_inside_scikit_learn():
+    X, y = datasets.load_iris(return_X_y=True)
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.9
+    search = GridSearchCV(NuSVC(), {"nu": [0.1, 0.3]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.9
+    assert OneVsRestClassifier(SVC()).fit(X, y).score(X, y) > 0.9
+    calibrated = CalibratedClassifierCV(SVC(), cv=3).fit(X, y)
+    assert calibrated.predict_proba(X).shape == (150, 3)
+
+
+def test_metadata_is_routed():
+    import sklearn
+
+    X, y = datasets.make_moons(60, noise=0.3, random_state=0)
+    weights = np.where(y == 1, 5.0, 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = SVC().set_fit_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, estimator)
+        pipeline.fit(X, y, sample_weight=weights)
+    direct = SVC().fit(StandardScaler().fit_transform(X), y, sample_weight=weights)
+    np.testing.assert_allclose(
+        pipeline.decision_function(X),
+        direct.decision_function(StandardScaler().fit_transform(X)),
+        atol=1e-9,
+    )
+
+
+def _fit_and_decide(C: float, X: Any, y: Any) -> np.ndarray:
+    return SVC(C=C).fit(X, y).decision_function(X)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_joblib_with_two_workers(backend):
+    X, y = datasets.make_moons(60, noise=0.3, random_state=0)
+    costs = [0.1, 1.0, 10.0, 100.0]
+    together = Parallel(2, backend=backend)(delayed(_fit_and_decide)(C, X, y) for C in costs)
+    for C, values in zip(costs, together, strict=True):
+        np.testing.assert_array_equal(values, _fit_and_decide(C, X, y))
