@@ -4,6 +4,7 @@ The import hook has to run before jsvm is imported, hence the order here.
 """
 
 import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+os.environ["SCIPY_ARRAY_API"] = "1"  # or scikit-learn skips its checks of array-API input
 
 with install_import_hook("jsvm", "beartype.beartype"):
     for name in ("jsvm", "jsvm.estimators", "jsvm.io", "jsvm.plots", "jsvm.demo", "jsvm.command"):

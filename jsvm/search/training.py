@@ -2,8 +2,8 @@
 
 The matrix is computed once, from distances or products that all γ share. Folds and classes are
 parts of it; each part is trained for one C after the other, from the smallest up, and starts from
-the last solution scaled to the new C: what was at a bound stays there. One program does all that;
-parts that are too large for it are trained one by one.
+the last solution scaled. One program does all that; parts that are too large for it are trained one
+by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,6 @@ from jsvm.solvers.starts import near
 from jsvm.solvers.whole import start_whole
 
 LARGEST_PART = 2048  # variables of a part that is trained on one tile
-SLOTS = 256  # of a block step
 
 
 class Part(NamedTuple):
@@ -116,7 +115,10 @@ def _in_batches(
         count = len(part.examples)
         examples[p, :count], targets[p, :count] = part.examples, part.targets
         weights[p, :count] = part.weights
-    recipe = task.solver.recipe(min(task.copies * size, task.solver.slots, SLOTS), elastic=False)
+    variables = task.copies * size
+    slots = min(variables, task.solver.slots, 256 if variables > 512 else 128)
+    # Scores need the tolerance and no more: no polishing, no block steps on some of many.
+    recipe = task.solver.recipe(slots, elastic=False)._replace(polish=False, largest=slots)
     base, form = _base(task, kernels[0])
 
     def train(kernel: Any, budget: int | None = None) -> Trained:
@@ -205,7 +207,9 @@ def _train(
 
         def next_cost(last: Any, C: Any) -> Any:
             alpha, cost = last
-            tile, progress = start_whole(program(C), alpha * (C / cost), recipe)
+            here = program(C)
+            scale = _scale(here, inner, alpha, C / cost)
+            tile, progress = start_whole(here, alpha * scale, recipe)
             progress = advance(tile, progress, tol, budget, budget, recipe)
             alpha = best_point(tile, progress)
             certificate = certify(tile, alpha, tile.gradient(alpha))
@@ -218,6 +222,22 @@ def _train(
         return lax.scan(next_cost, (start, costs[0]), costs)[1]
 
     return lax.map(one, parts)
+
+
+def _scale(program: QuadraticProgram, K: Any, alpha: Any, ratio: Any) -> Any:
+    """Return the factor of the last solution from which to start at a C that is `ratio` times it.
+
+    The ratio keeps at their bounds the variables that were there. Where more are free, it is the
+    minimum along the ray, which a factor of at least one and at most the ratio can reach.
+    """
+    scaled = alpha * ratio
+    free = jnp.sum((scaled > program.lower) & (scaled < program.upper))
+    beta = jnp.sum(alpha.reshape(-1, K.shape[0]), axis=0)
+    curvature = jnp.dot(beta, jnp.matmul(K, beta, precision=lax.Precision.HIGHEST))
+    curvature = jnp.where(curvature > 0, curvature, 1.0)
+    lowest = jnp.clip(jnp.dot(program.linear, alpha) / curvature, 1.0, ratio)
+    movable = jnp.all(program.totals == 0)  # else only the ratio keeps the sums
+    return jnp.where(movable & (2 * free > jnp.sum(alpha != 0)), lowest, ratio)
 
 
 def _one_by_one(task: GridTask, parts: list[Part], costs: np.ndarray, kernel: Any) -> Trained:
