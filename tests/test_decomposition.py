@@ -9,6 +9,8 @@ from references import gap as numpy_gap
 
 from jsvm import kernels, problems, solve
 from jsvm.solvers import SMO, Status, decomposition, host
+from jsvm.solvers import rows as rows_module
+from jsvm.solvers import square as square_module
 from jsvm.solvers.rows import KernelSource, MatrixSource, Rows, source_of
 from jsvm.solvers.square import Square
 from jsvm.solvers.working_set import Vectors, choose, look
@@ -197,6 +199,29 @@ class TestRows:
         assert rows.computed <= 70
 
     @pytest.mark.usefixtures("x64")
+    def test_rows_that_pass_are_not_kept_where_the_budget_is_tight(self):
+        some, weights = np.arange(20), np.random.default_rng(0).normal(size=20)
+        passing = some >= 5
+        for budget, computed_again in ((1e9, 0), (64 * 70 * 8, 15)):
+            rows, K = self.rows(budget=budget)
+            for _ in range(2):
+                total = rows.sum(some, weights, passing)
+                np.testing.assert_allclose(total, weights @ K[some], atol=1e-12)
+            assert rows.computed == 20 + computed_again
+
+    @pytest.mark.usefixtures("x64")
+    def test_blocks_that_take_the_memory_of_others_are_right(self, monkeypatch):
+        monkeypatch.setattr(rows_module, "LARGE_BLOCK_BYTES", 16 * 70 * 8)
+        rows, K = self.rows(budget=48 * 70 * 8)
+        rng = np.random.default_rng(2)
+        for _ in range(20):
+            some, weights = rng.permutation(70)[:32], rng.normal(size=32)
+            np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
+        rows.share(40 * 70 * 8)  # others need most of the budget
+        some, weights = np.arange(70), np.ones(70)
+        np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
+
+    @pytest.mark.usefixtures("x64")
     def test_the_slab_that_was_not_used_for_the_longest_time_goes(self):
         rows, K = self.rows(budget=64 * 70 * 8)
         one = np.ones(1)
@@ -320,3 +345,14 @@ def test_prepared_points_give_the_same_matrix():
             kernel.between(some, P), kernel(X)[jnp.array([2, 7])], atol=1e-12
         )
         assert isinstance(source_of(kernel, jnp.asarray(X)), KernelSource)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_large_square_is_computed_in_strips(monkeypatch):
+    monkeypatch.setattr(square_module, "STRIP", 16)
+    X = np.random.default_rng(3).normal(size=(60, 3))
+    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9))
+    variables = square.arrange(np.arange(0, 60, 2), 40)
+    present = variables >= 0
+    expected = rbf(X[variables[present]])
+    np.testing.assert_allclose(square.matrix[np.ix_(present, present)], expected, atol=1e-12)

@@ -37,7 +37,8 @@ from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 from jsvm.solvers.working_set import Vectors, View, choose, look
 
-TILES = 512, 1024, 1536, 2048, 3072, 4096
+TILES = 512, 1024, 1536, 2048, 3072, 4096, 8192
+LARGE_TILE = 4096
 LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
 FEWEST_NEWCOMERS = 256
 MANY_FEATURES = 100
@@ -46,7 +47,6 @@ SLOT_STEP = 256
 SLOTS = (128, 256)  # of block steps within a tile
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
-ROUGH_FRACTION = 0.3  # while there are more violators than places in it
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
 
@@ -74,7 +74,7 @@ class Decomposition:
         vectors: Vectors,
         rows: Rows,
         ridge: np.ndarray | None,
-        exact_sum: Callable[[np.ndarray, np.ndarray], np.ndarray] | None,
+        exact_sum: Callable[..., np.ndarray] | None,
         solver: SMO,
         layout: Layout,
     ) -> None:
@@ -102,7 +102,7 @@ class Decomposition:
         v.restore_sums()
         used = np.flatnonzero(v.alpha)
         v.gradient = v.linear.copy()
-        self._subtract(used, v.alpha[used], self.exact_sum)
+        self._subtract(used, v.alpha[used], self.exact_sum, np.ones(len(used), bool))
         self._fresh = True
         self._view = self._look()
         if v.objective < self._best[0]:
@@ -166,9 +166,7 @@ class Decomposition:
     def _solve_tile(self, view: View) -> None:
         size = self._tile_size(view)
         some = self.square.arrange(choose(view, size), size)
-        crowded = len(view.outside) > size
-        fraction = ROUGH_FRACTION if crowded else FRACTION
-        wanted = max(fraction * view.gap, 0.5 * self.solver.tol)
+        wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         slots = next((s for s in SLOTS if s >= SPARE * len(view.free)), SLOTS[-1])
         recipe = self.solver.recipe(slots, elastic=False)
@@ -189,7 +187,8 @@ class Decomposition:
         """Return the size of the next tile: room for the free variables and for violators.
 
         There are at least as many places for violators as for free variables, and more while the
-        crowd of violators does not get smaller.
+        crowd of violators does not get smaller. The largest tile costs much memory: it is for free
+        variables that find no place in the last but one.
         """
         crowd = len(view.outside)
         if crowd > 0.5 * self._crowd:
@@ -197,6 +196,8 @@ class Decomposition:
         self._crowd = crowd
         free = len(view.free)
         size = tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
+        if free <= LARGE_TILE:
+            size = min(size, LARGE_TILE)
         present = len(self.square.variables)
         return present if present // 2 < size <= present else size  # a new matrix is expensive
 
@@ -304,15 +305,18 @@ class Decomposition:
         new = np.where(change <= tile.lower[moved], lower, new)
         v.alpha[some] = new
         self._fresh = False
-        self._subtract(some, new - old, self.rows.sum)
+        # What arrives at a bound mostly stays there.
+        self._subtract(some, new - old, self.rows.sum, (new == lower) | (new == upper))
 
-    def _subtract(self, some: np.ndarray, change: np.ndarray, sum_of_rows: Callable) -> None:
+    def _subtract(
+        self, some: np.ndarray, change: np.ndarray, sum_of_rows: Callable, passing: np.ndarray
+    ) -> None:
         """G ← G − Q change."""
         v, n = self.vectors, self.rows.size
         if len(some) == 0:
             return
         examples = some % n
-        product = np.asarray(sum_of_rows(examples, change), float)
+        product = np.asarray(sum_of_rows(examples, change, passing), float)
         check_finite(product)
         if self.ridge is not None:
             product = product + self.ridge * np.bincount(examples, change, n)

@@ -183,14 +183,16 @@ class ExactSum:
         self._inner, self._layout = inner, layout
         self._source: Source | None = None
 
-    def __call__(self, some: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def __call__(
+        self, some: np.ndarray, coefficients: np.ndarray, passing: np.ndarray
+    ) -> np.ndarray:
         """Return Σ_k coefficients[k] · K[some[k], :]."""
         with scope(DOUBLE):
             if self._source is None:
                 self._source = _source(self._inner, self._layout, DOUBLE)
             # Rows are not kept: they would take twice the memory of those in float32.
             rows = Rows(self._source, self._layout.examples, DOUBLE, EXACT_BUDGET)
-            return rows.sum(some, coefficients)
+            return rows.sum(some, coefficients, passing)
 
 
 def _confirmed(

@@ -1,9 +1,10 @@
 """Kernel rows on the device: computed in blocks, once, and kept within a budget of bytes.
 
 A large block of rows is kept as it is, small ones fill a slab in place, one after the other. When
-the budget is full, what was not used for the longest time makes room. Sums of rows, Σ c_k K[k, :],
-are what the solver asks for; they are taken row by row from the slabs, so that they cost one read
-of each row.
+the budget is full, what was not used for the longest time makes room; where it cannot hold all,
+rows that will hardly be asked for again are not kept at all. Sums of rows, Σ c_k K[k, :], are what
+the solver asks for; they are taken row by row from the slabs, so that they cost one read of each
+row.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ from jsvm.kernels.distances import gains_from_splitting, is_whole, split_whole
 from jsvm.solvers.indexing import UNROLL, add_rows
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
-BLOCK_BYTES = 2**25  # the largest block: more would not come from memory in use before
+BLOCK_BYTES = 2**23  # the largest block: more would not come from memory in use before
+LARGE_BLOCK_BYTES = 2**25  # where blocks make room for others: small ones leave holes in memory
 FEWEST_SLABS = 4
 SLAB = 128  # rows of a slab that is filled block after block
 
@@ -98,16 +100,28 @@ class Rows:
     def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float | int) -> None:
         self.source, self.size, self.dtype = source, size, dtype
         self.computed = 0
-        row_bytes = size * dtype.itemsize
-        affordable = max(int(budget / row_bytes), BLOCKS[-1])  # rows
-        # All of them fit, whatever places of the last slabs stay empty.
-        self._affordable = size + BLOCKS[0] + SLAB if affordable >= size else affordable
-        self._block = next((b for b in BLOCKS if b * row_bytes <= BLOCK_BYTES), BLOCKS[-1])
+        self._row_bytes, self._budget = size * dtype.itemsize, budget
         self._slabs: dict[int, Slab] = {}
+        self._spare: list[Any] = []  # memory of blocks that were given up
+        self.share(0)
+        self._passing_block = self._rows_of(BLOCK_BYTES)
+        self._block = self._rows_of(BLOCK_BYTES if self._affordable > size else LARGE_BLOCK_BYTES)
         self._open = -1  # the slab with room for more
         self._home = np.full(size, -1)  # the slab of an example
         self._place = np.zeros(size, np.int32)  # and its place there
         self._clock = self._count = 0
+
+    def _rows_of(self, count: int) -> int:
+        """Return the number of rows in a block of so many bytes."""
+        return next((b for b in BLOCKS if b * self._row_bytes <= count), BLOCKS[-1])
+
+    def share(self, others: int) -> None:
+        """Leave so many bytes of the budget to others."""
+        affordable = max(int((self._budget - others) / self._row_bytes), BLOCKS[-1])  # rows
+        # All of them fit, whatever places of the last slabs stay empty.
+        all_of_them = self.size + BLOCKS[0] + SLAB
+        self._affordable = all_of_them if affordable >= self.size else affordable
+        self._make_room(0)
 
     def part(self, some: np.ndarray, others: np.ndarray) -> jax.Array:
         """Return the part K[some, others] of the matrix."""
@@ -115,10 +129,18 @@ class Rows:
             return self.source.kernel(self.source.X[some], self.source.X[others])
         return part(self.source, some, others)
 
-    def sum(self, some: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once."""
+    def sum(
+        self, some: np.ndarray, coefficients: np.ndarray, passing: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once.
+
+        `passing` tells of which of them the rows will hardly be asked for again.
+        """
         self._clock += 1
         weights = np.bincount(some, coefficients, self.size)
+        kept = np.ones(self.size, bool)
+        if passing is not None and self._affordable < self.size:
+            kept = np.bincount(some, ~passing, self.size) > 0
         some = np.unique(some)
         weights = weights[some].astype(self.dtype)
         total = np.zeros(self.size, self.dtype)
@@ -126,10 +148,12 @@ class Rows:
             return np.asarray(_add_rows(total, self.source.matrix, *_padded(some, weights)))
         known = self._home[some] >= 0
         total = self._add_known(total, some[known], weights[known])
-        some, weights = some[~known], weights[~known]
-        while len(some):
-            total, count = self._add_missing(total, some, weights)
-            some, weights = some[count:], weights[count:]
+        for wanted, add in ((kept, self._add_missing), (~kept, self._add_passing)):
+            here = ~known & wanted[some]
+            missing, shares = some[here], weights[here]
+            while len(missing):
+                total, count = add(total, missing, shares)
+                missing, shares = missing[count:], shares[count:]
         return np.asarray(total)
 
     def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
@@ -160,6 +184,10 @@ class Rows:
                 slab.rows, total = rows, _plus(total, rows, weights)
             else:
                 slab.rows, total = _keep(slab.rows, total, rows, np.int32(begin), weights)
+        elif slab.rows is None and self._spare:
+            slab.rows, total = _compute_in_place(
+                self._spare.pop(), total, self.source, examples, weights
+            )
         elif slab.rows is None:
             slab.rows, total = _compute(total, self.source, examples, weights)
         else:
@@ -168,6 +196,20 @@ class Rows:
             )
         self._home[some], self._place[some] = home, np.arange(begin, begin + count)
         slab.used, slab.last_use = begin + count, self._clock
+        self.computed += count
+        return total, count
+
+    def _add_passing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
+        """Compute and add the first of these rows, at most a block; return how many."""
+        count = min(len(some), self._passing_block)
+        some, weights = some[:count], weights[:count]
+        examples = filled(some)
+        weights = np.concatenate([weights, np.zeros(len(examples) - count, self.dtype)])
+        if isinstance(self.source, HostSource):
+            rows = jnp.asarray(self.source.kernel(self.source.X[examples], self.source.X))
+            total = _plus(total, rows, weights)
+        else:
+            _, total = _compute(total, self.source, examples, weights)
         self.computed += count
         return total, count
 
@@ -185,16 +227,23 @@ class Rows:
         return self._open
 
     def _new_slab(self, height: int) -> int:
-        """Make room for a slab, at the cost of those that were not used for the longest time."""
+        """Return a new slab, without rows as yet."""
+        self._make_room(height)
+        self._count += 1
+        self._slabs[self._count] = Slab(height, last_use=self._clock)
+        return self._count
+
+    def _make_room(self, height: int) -> None:
+        """Make room for rows, at the cost of those that were not used for the longest time."""
         while self._slabs and height > self._affordable - sum(
             slab.height for slab in self._slabs.values()
         ):
             oldest = min(self._slabs, key=lambda home: self._slabs[home].last_use)
             self._home[self._home == oldest] = -1
-            del self._slabs[oldest]
-        self._count += 1
-        self._slabs[self._count] = Slab(height, last_use=self._clock)
-        return self._count
+            rows = self._slabs.pop(oldest).rows
+            # The next block takes its memory: to give it back and to get new costs time and holes.
+            if height == self._block and rows is not None and len(rows) == height:
+                self._spare.append(rows)
 
 
 def block_of(count: int) -> int:
@@ -244,6 +293,13 @@ def _take(points: Any, some: Any) -> Any:
 def _compute(total: Any, source: KernelSource, some: Any, weights: Any) -> tuple[Any, Any]:
     rows = source.kernel.between(_take(source.points, some), source.points)
     return rows, _plus(total, rows, weights)
+
+
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _compute_in_place(
+    memory: Any, total: Any, source: KernelSource, some: Any, weights: Any
+) -> tuple[Any, Any]:
+    return _compute(total, source, some, weights)
 
 
 @partial(jax.jit, donate_argnums=0)

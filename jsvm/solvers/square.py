@@ -16,6 +16,8 @@ from jsvm.solvers.indexing import repeat
 from jsvm.solvers.kernel_call import in_one_kernel
 from jsvm.solvers.rows import HostSource, Rows, Source, block_of, filled, part
 
+STRIP = 1024  # rows
+
 
 class Square:
     """K on the examples of a working set, in an order of its own.
@@ -51,7 +53,8 @@ class Square:
         return self.variables
 
     def _resize(self, size: int) -> None:
-        """Grow around what is there, or begin anew."""
+        """Grow around what is there, or begin anew; its bytes are part of the budget of rows."""
+        self.rows.share(size * size * self.rows.dtype.itemsize)
         present, grown = len(self.variables), np.full(size, -1)
         if 0 < present < size:
             grown[:present] = self.variables
@@ -66,7 +69,7 @@ class Square:
         # Nanoseconds an entry: 3 to compute it, 0.04 more for every feature, 5 to write a column.
         product = 0.04 * self.rows.source.features
         if self.matrix is None or len(places) * (8 + product) > size * (3 + product):
-            self.matrix = self.rows.part(examples, examples)
+            self._compute_all(examples)
             return
         while len(places):
             now, places = np.split(places, [block_of(len(places))])
@@ -76,6 +79,23 @@ class Square:
                 self.matrix = _write_cross(self.matrix, block, now)
             else:
                 self.matrix = _compute_cross(self.matrix, self.rows.source, examples, now)
+
+    def _compute_all(self, examples: np.ndarray) -> None:
+        """Compute the whole matrix, a large one in strips: temporaries would be larger than it."""
+        size = len(examples)
+        if size <= STRIP or isinstance(self.rows.source, HostSource):
+            self.matrix = self.rows.part(examples, examples)
+            return
+        if self.matrix is None:
+            self.matrix = jnp.zeros((size, size), self.rows.dtype)
+        for begin in range(0, size, STRIP):
+            self.matrix = _compute_strip(self.matrix, self.rows.source, examples, np.int32(begin))
+
+
+@partial(jax.jit, donate_argnums=0)
+def _compute_strip(matrix: Any, source: Source, examples: Any, begin: Any) -> Any:
+    some = lax.dynamic_slice(examples, (begin,), (STRIP,))
+    return lax.dynamic_update_slice(matrix, part(source, some, examples), (begin, jnp.int32(0)))
 
 
 @partial(jax.jit, static_argnames="size")
