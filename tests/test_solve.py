@@ -500,8 +500,9 @@ def test_more_free_variables_than_slots_still_converge():
 
 
 def test_slots_follow_the_free_variables():
-    assert [smo.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 256, 512, 1000]
-    for n in (100, 1000):
+    assert [smo.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 128, 512, 1000]
+    assert [smo.slots_for(f, 200) for f in (2, 65, 199)] == [64, 200, 200]
+    for n in (100, 200, 1000):
         for free in range(2, n):
             assert smo.fits(smo.slots_for(free, n), free)
 

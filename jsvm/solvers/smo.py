@@ -32,7 +32,8 @@ from jsvm.solvers.newton import block_step
 from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status
 
-SLOTS = 64, 256, 512, 1024, 2048, 4096  # few, because each is a program
+SLOTS = 64, 128, 256, 512, 1024, 2048, 4096
+FEW_SLOTS, SMALL = (64, 256), 256  # for so few variables: each number of slots is a program
 LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
 MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
 POLISHING = 6  # turns after the violation has passed
@@ -324,13 +325,14 @@ def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " 
 
 def slots_for(free: int, n: int) -> int:
     """Return the number of slots for so many free variables out of n."""
-    return min(next((slots for slots in SLOTS if free <= slots), n), n)
+    choices = FEW_SLOTS if n <= SMALL else SLOTS
+    return min(next((slots for slots in choices if free <= slots), n), n)
 
 
 def fits(slots: int, free: Any) -> Any:
     """Tell whether the free variables find a slot, and enough slots a free variable."""
-    fewer = [other for other in SLOTS if other < slots]
-    return (free <= slots) & (2 * free > fewer[-1] if fewer else True)
+    roomy = slots > 2 * SLOTS[0]
+    return (free <= slots) & ((4 * free > slots) | (not roomy))
 
 
 def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
@@ -349,7 +351,8 @@ def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
 
 def _fine_tolerance(program: QuadraticProgram, progress: Progress) -> Array:
     """Return the violation below which there is little but rounding."""
-    unit = jnp.max(jnp.abs(program.linear)) + jnp.max(jnp.abs(progress.state.gradient))
+    largest = jnp.max(jnp.abs(progress.state.alpha)) * jnp.max(jnp.abs(program.hessian.diagonal()))
+    unit = jnp.max(jnp.abs(program.linear)) + largest
     return FINE * jnp.finfo(unit.dtype).eps * unit
 
 
