@@ -1,8 +1,11 @@
 """Run all conformity checks in one process; print checks, compilations and seconds."""
 
+import os
 import time
 import warnings
 from typing import Any
+
+os.environ["SCIPY_ARRAY_API"] = "1"  # or scikit-learn skips its checks of array-API input
 
 import jax
 from sklearn.utils.estimator_checks import estimator_checks_generator

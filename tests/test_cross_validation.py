@@ -86,6 +86,7 @@ def test_one_by_one_equals_batches(given, monkeypatch):
     assert batches.scores.max() > 0.85
 
 
+@pytest.mark.slow
 def test_polynomial_and_other_kernels_share_products():
     X, y = wine()
     for kernel in ("poly", "laplacian"):

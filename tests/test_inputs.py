@@ -173,7 +173,7 @@ def _fit_and_decide(C: float, X: Any, y: Any) -> np.ndarray:
     return SVC(C=C).fit(X, y).decision_function(X)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_joblib_with_two_workers(backend):
     X, y = datasets.make_moons(60, noise=0.3, random_state=0)
     costs = [0.1, 1.0, 10.0, 100.0]

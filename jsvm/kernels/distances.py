@@ -42,6 +42,10 @@ class DistanceKernel(Kernel):
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.of_squares(squared_distances(X, Z, self.weights(X.shape[1])))
 
+    def diagonal(self, X: Real[Array, "n d"]) -> Float[Array, " n"]:
+        X = as_points(X)
+        return self.of_squares(jnp.zeros(X.shape[0], X.dtype))
+
     def prepare(self, X: Real[Array, "n d"]) -> Points:
         X = as_points(X)
         return _around(_centre(X), X, self.weights(X.shape[1]))

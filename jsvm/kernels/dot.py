@@ -10,7 +10,7 @@ from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
-from jsvm.kernels.base import Kernel
+from jsvm.kernels.base import Kernel, as_points
 
 
 def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
@@ -33,6 +33,10 @@ class DotKernel(Kernel):
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.of_inner(inner_products(X, Z))
+
+    def diagonal(self, X: Real[Array, "n d"]) -> Float[Array, " n"]:
+        X = as_points(X)
+        return self.of_inner(jnp.sum(X * X, axis=1))
 
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.of_inner(products)
