@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from jsvm.estimators.two_class import Watch
 from jsvm.evaluate import decision_values
-from jsvm.kernels import resolve
-from jsvm.kernels.sparse import gram_of_rows, is_sparse
+from jsvm.kernels import Kernel, resolve
+from jsvm.kernels.sparse import kernel_and_points
 from jsvm.precision import working_dtype
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import SMO, Solution, Status, solve
@@ -130,20 +130,29 @@ class KernelMachine(BaseEstimator):
             raise ValueError("sample_weight is zero everywhere; give some example a weight")
         return weight
 
+    def _present(self, X: Any, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return X and the weights without the examples of weight zero, and who is left."""
+        present = np.flatnonzero(weight > 0)
+        return present_rows(X, present, self._precomputed), weight[present], present
+
     def _gram(self, X: Any, weight: np.ndarray) -> Any:
         """Return what a problem takes as K, for rows that are present; sets `kernel_`."""
         if self._precomputed:
             self.kernel_ = "precomputed"
             return X
-        self.kernel_ = kernel = resolve(
+        self.kernel_ = self._kernel_with(self.gamma, X, weight)
+        return kernel_and_points(self.kernel_, X)
+
+    def _kernel_with(self, gamma: Any, X: Any, weight: np.ndarray) -> Kernel:
+        """Return the kernel of these parameters with another γ."""
+        return resolve(
             self.kernel,
             X,
-            gamma=self.gamma,
+            gamma=gamma,
             degree=self.degree,
             coef0=self.coef0,
             weight=None if (weight == 1).all() else weight,
         )
-        return gram_of_rows(kernel, X) if is_sparse(X) else (kernel, X)
 
     def _watch(self) -> Watch:
         return Watch(self.progress, self.callback, self.checkpoint)

@@ -8,8 +8,6 @@ from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 from sklearn.model_selection import check_cv
 
-from jsvm.kernels import resolve
-
 
 def folds_of(estimator: Any, cv: Any, X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the training and test examples of every fold, those that GridSearchCV would use."""
@@ -23,14 +21,8 @@ def kernel_of(estimator: Any, X: Any, weight: np.ndarray) -> Callable[[Any], Any
     def kernel(gamma: Any) -> Any:
         if estimator._precomputed:
             return "precomputed"
-        return resolve(
-            estimator.kernel,
-            X,
-            gamma=estimator.gamma if gamma is None else float(gamma),
-            degree=estimator.degree,
-            coef0=estimator.coef0,
-            weight=None if (weight == 1).all() else weight,
-        )
+        gamma = estimator.gamma if gamma is None else float(gamma)
+        return estimator._kernel_with(gamma, X, weight)
 
     return kernel
 

@@ -7,7 +7,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils import check_array
 
 from jsvm import problems
-from jsvm.estimators.base import FLOATS, KernelMachine, from_device, present_rows
+from jsvm.estimators.base import FLOATS, KernelMachine, from_device
 from jsvm.estimators.parameters import fraction
 from jsvm.kernels.sparse import is_sparse, squared_lengths
 from jsvm.precision import scope, working_dtype
@@ -120,9 +120,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         """
         solver, nu = self._solver_of_parameters(), fraction("nu", self.nu)
         X = self._read(X)
-        weight = self._weights(X, sample_weight)
-        present = np.flatnonzero(weight > 0)
-        X, weight = present_rows(X, present, self._precomputed), weight[present]
+        X, weight, present = self._present(X, self._weights(X, sample_weight))
         program = problems.one_class(self._gram(X, weight), nu, weight)
         solution = self._solve(program, solver)
         self._keep(X, present, solution.alpha, float(solution.bias))
@@ -254,10 +252,8 @@ class SmallestBall(KernelMachine):
         """
         solver = self._solver_of_parameters()
         X = self._read(X)
-        weight = self._weights(X, sample_weight)
-        present = np.flatnonzero(weight > 0)
-        X = present_rows(X, present, self._precomputed)
-        program = problems.smallest_ball(self._gram(X, weight[present]))
+        X, weight, present = self._present(X, self._weights(X, sample_weight))
+        program = problems.smallest_ball(self._gram(X, weight))
         solution = self._solve(program, solver)
         self._keep(X, present, solution.alpha, 0.0)
         # f = ½αᵀKα − lᵀα with l = ½ diag K, and no G = l − Kα exceeds λ by more than the violation:

@@ -37,11 +37,5 @@ def positive_cost(C: Any) -> float:
     return float(C)
 
 
-def halves(alpha: np.ndarray) -> np.ndarray:
-    """Return the sums of the two variables of every example."""
-    first, second = np.split(alpha, 2)
-    return first + second
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

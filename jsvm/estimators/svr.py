@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import RegressorMixin, clone
 
 from jsvm import problems
-from jsvm.estimators.base import KernelMachine, present_rows
+from jsvm.estimators.base import KernelMachine
 from jsvm.estimators.grid import folds_of, kernel_of, scorer
-from jsvm.estimators.parameters import at_least, costs, fraction, halves
+from jsvm.estimators.parameters import at_least, costs, fraction
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part
 
@@ -35,13 +35,13 @@ class Regressor(RegressorMixin, KernelMachine):
         solver, (build, parameters) = self._solver_of_parameters(), self._machine()
         X, y = self._read(X, y, y_numeric=True)
         weight = self._weights(X, sample_weight)
-        present = np.flatnonzero(weight > 0)
-        C = costs(self.C, len(weight))[present] * weight[present]
-        y = np.asarray(y, np.float64)[present]
-        X, weight = present_rows(X, present, self._precomputed), weight[present]
+        C = costs(self.C, len(weight))
+        X, weight, present = self._present(X, weight)
+        C, y = C[present] * weight, np.asarray(y, np.float64)[present]
         program = build(self._gram(X, weight), y, C, *parameters)
         solution = self._solve(program, solver)
-        self._keep(X, present, halves(solution.alpha), float(solution.bias))
+        beta = solution.alpha.reshape(2, -1).sum(axis=0)  # of the two variables of an example
+        self._keep(X, present, beta, float(solution.bias))
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from jsvm.kernels import Kernel
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
+from jsvm.search.training import Part, stacked
 from jsvm.solvers import SMO, Solution, solve, solve_batch
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.prepare import bucket, repeat_first, widened
@@ -102,7 +103,7 @@ def solve_all(
     needed = dtype.itemsize * (n * n + len(problems) * largest**2)
     pays = default_platform() != "cpu" and needed <= BATCH_BYTES
     if len(problems) > 1 and pays and last is None:
-        return _solve_together(machine, K, problems, weights, solver, dtype, watch, largest)
+        return _solve_together(machine, K, problems, weights, solver, dtype, watch)
     solutions = []
     for k, problem in enumerate(problems):
         path = watch.checkpoint
@@ -140,18 +141,11 @@ def _solve_together(
     solver: SMO,
     dtype: np.dtype,
     watch: Watch,
-    size: int,
 ) -> list[Solution]:
-    examples = np.zeros((len(problems), size), np.int32)
-    signs = np.ones((len(problems), size), dtype)
-    padded = np.zeros((len(problems), size), dtype)  # what pads has no weight: its box is empty
-    for p, problem in enumerate(problems):
-        count = len(problem.examples)
-        examples[p, :count], signs[p, :count] = problem.examples, problem.signs
-        padded[p, :count] = weights[problem.examples]
+    stack = stacked([Part(*problem, weights[problem.examples]) for problem in problems], dtype)
     with scope(dtype):
         matrix = _matrix(K, dtype)
-        batch = _cut(machine.build, machine.parameters, matrix, examples, signs, padded)
+        batch = _cut(machine.build, machine.parameters, matrix, *stack)
     monitor = Monitor(solver.time_limit, watch.progress, watch.callback)
     solutions = solve_batch(batch, solver, dtype=dtype, monitor=monitor)
     counts = [len(problem.examples) for problem in problems]

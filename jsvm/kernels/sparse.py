@@ -36,8 +36,10 @@ def squared_lengths(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X, dtype=np.float64)
 
 
-def gram_of_rows(kernel: Kernel, X: Any) -> tuple[Function, np.ndarray]:
-    """Return a kernel of row numbers, and these: what a solver takes in the place of sparse `X`."""
+def kernel_and_points(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
+    """Return the pair that a problem takes; of sparse `X` a kernel of row numbers, and these."""
+    if not is_sparse(X):
+        return kernel, X
     rows = np.arange(X.shape[0], dtype=np.float64)[:, None]
     return Function(_RowKernel(kernel, X.tocsr()), on_host=True), rows
 

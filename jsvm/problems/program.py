@@ -91,14 +91,15 @@ class QuadraticProgram:
             missing = self.totals[group] - jnp.sum(jnp.where(inside, alpha, 0.0))
             room_up = jnp.where(inside, self.upper - alpha, 0.0)
             room_down = jnp.where(inside, alpha - self.lower, 0.0)
-            alpha = alpha + _fill(missing, room_up) - _fill(-missing, room_down)
+            alpha = alpha + fill(missing, room_up) - fill(-missing, room_down)
         return alpha
 
 
-def _fill(amount: Any, room: Any) -> Any:
+def fill(amount: Any, room: Any) -> Any:
     """Distribute `amount` over places with `room`, the first places first."""
-    used = jnp.concatenate([jnp.zeros_like(room[:1]), jnp.cumsum(room)[:-1]])
-    return jnp.clip(amount - used, 0.0, room)
+    xp = namespace(amount, room)
+    used = xp.concatenate([xp.zeros_like(room[:1]), xp.cumsum(room)[:-1]])
+    return xp.clip(amount - used, 0.0, room)
 
 
 def split_l1(program: QuadraticProgram) -> QuadraticProgram:

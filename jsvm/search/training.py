@@ -19,7 +19,7 @@ from jsvm.evaluate import decision_values
 from jsvm.kernels import Kernel, Linear
 from jsvm.kernels.distances import DistanceKernel, squared_distances
 from jsvm.kernels.dot import DotKernel, inner_products
-from jsvm.kernels.sparse import between_sparse, gram_of_rows, is_sparse
+from jsvm.kernels.sparse import between_sparse, is_sparse, kernel_and_points
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
@@ -85,6 +85,16 @@ class Trained(NamedTuple):
     violation: np.ndarray
 
 
+def stacked(parts: Sequence[Part], dtype: np.dtype) -> Part:
+    """Return all parts as one, a row each; what pads has no weight, so its box is empty."""
+    shape = len(parts), bucket(max(len(part.examples) for part in parts))
+    stack = Part(np.zeros(shape, np.int32), np.ones(shape, dtype), np.zeros(shape, dtype))
+    for p, part in enumerate(parts):
+        for whole, own in zip(stack, part, strict=True):
+            whole[p, : len(own)] = own
+    return stack
+
+
 def trainer(
     task: GridTask, kernels: Sequence[Any], parts: list[Part], costs: np.ndarray
 ) -> Callable[[Any], Trained]:
@@ -107,15 +117,8 @@ def _in_batches(
 ) -> Callable[[Any], Trained]:
     """Return the function that trains all parts for all C with one kernel, in one program."""
     n, dtype = task.X.shape[0], task.dtype
-    size = bucket(max(len(part.examples) for part in parts))
-    examples = np.zeros((len(parts), size), np.int32)
-    targets, weights = np.ones((2, len(parts), size), dtype)
-    weights[:] = 0.0  # what pads has no weight: its box is empty
-    for p, part in enumerate(parts):
-        count = len(part.examples)
-        examples[p, :count], targets[p, :count] = part.examples, part.targets
-        weights[p, :count] = part.weights
-    variables = task.copies * size
+    stack = stacked(parts, dtype)
+    variables = task.copies * stack.examples.shape[1]
     slots = min(variables, task.solver.slots, 256 if variables > 512 else 128)
     # Scores need the tolerance and no more: no polishing, no block steps on some of many.
     recipe = task.solver.recipe(slots, elastic=False)._replace(polish=False, largest=slots)
@@ -130,7 +133,7 @@ def _in_batches(
             values, status, violation = _train(
                 None if form == "points" else given,
                 matrix,
-                (examples, targets, weights),
+                stack,
                 costs.astype(dtype),
                 task.solver.tol,
                 np.int32(task.solver.step_budget if budget is None else budget),
@@ -259,7 +262,7 @@ def _one_by_one(task: GridTask, parts: list[Part], costs: np.ndarray, kernel: An
 def _of_part(X: Any, kernel: Any, some: np.ndarray) -> Any:
     if isinstance(kernel, str):
         return X[np.ix_(some, some)]
-    return gram_of_rows(kernel, X[some]) if is_sparse(X) else (kernel, X[some])
+    return kernel_and_points(kernel, X[some])
 
 
 def _values(task: GridTask, kernel: Any, some: np.ndarray, beta: np.ndarray) -> np.ndarray:

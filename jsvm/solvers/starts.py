@@ -5,6 +5,7 @@ from jaxtyping import Float
 
 from jsvm._typing import Array
 from jsvm.problems import QuadraticProgram
+from jsvm.problems.program import fill
 
 NEGLIGIBLE = 1e-9  # relative error of a sum that a solver mends by itself
 
@@ -29,12 +30,6 @@ def near(alpha: Float[Array, " n"], program: QuadraticProgram) -> Float[Array, "
         away = np.maximum(sign * (values - rest[here]), 0.0)
         values = values - sign * away * min(1.0, abs(excess) / max(away.sum(), abs(excess)))
         bound = lower[here] if sign > 0 else upper[here]
-        values = values - sign * _fill(sign * (values.sum() - total), sign * (values - bound))
+        values = values - sign * fill(sign * (values.sum() - total), sign * (values - bound))
         alpha[here] = np.clip(values, lower[here], upper[here])
     return alpha
-
-
-def _fill(amount: float, room: np.ndarray) -> np.ndarray:
-    """Distribute `amount` over places with `room`, the first places first."""
-    used = np.concatenate([[0.0], np.cumsum(room)[:-1]])
-    return np.clip(amount - used, 0.0, room)
