@@ -145,8 +145,8 @@ def test_every_public_object_has_an_example():
 
 # Protocols, results and helpers that the examples of others show at work.
 WITHOUT_EXAMPLE = {
-    "Certificate", "CrossValidation", "GridTask", "Hessian", "Kernel", "Part", "Repeated", "Tile",
-    "certify", "pairwise", "split_l1", "validate",
+    "Certificate", "CrossValidation", "GridTask", "Hessian", "Kernel", "MatrixData",
+    "Normalised", "Part", "Repeated", "Tile", "certify", "pairwise", "split_l1", "validate",
 }  # fmt: skip
 
 

@@ -12,23 +12,40 @@ from jsvm.problems.machines import (
     smallest_ball,
     squared_svc,
 )
+from jsvm.problems.matrix_data import (
+    DenseMatrix,
+    KernelMatrix,
+    MatrixData,
+    Normalised,
+    SparseMatrix,
+    normalised,
+)
+from jsvm.problems.potential import Normal, psvm
 from jsvm.problems.program import QuadraticProgram, split_l1, validate
 
 __all__ = [
     "Certificate",
     "Dense",
+    "DenseMatrix",
     "FromKernel",
     "Hessian",
+    "KernelMatrix",
+    "MatrixData",
+    "Normal",
+    "Normalised",
     "QuadraticProgram",
     "Repeated",
+    "SparseMatrix",
     "Tile",
     "c_svc",
     "certify",
     "epsilon_svr",
     "hard_margin",
+    "normalised",
     "nu_svc",
     "nu_svr",
     "one_class",
+    "psvm",
     "smallest_ball",
     "split_l1",
     "squared_svc",

@@ -3,6 +3,7 @@
 from jsvm.solvers.batch import solve_batch
 from jsvm.solvers.config import SMO
 from jsvm.solvers.host import solve
+from jsvm.solvers.potential import PSMO
 from jsvm.solvers.selection import (
     State,
     greedy,
@@ -14,6 +15,7 @@ from jsvm.solvers.selection import (
 from jsvm.solvers.status import Solution, Status
 
 __all__ = [
+    "PSMO",
     "SMO",
     "Solution",
     "State",

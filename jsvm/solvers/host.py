@@ -17,11 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.precision import at_once, is_traced, scope, working_dtype
-from jsvm.problems import FromKernel, QuadraticProgram, validate
+from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
 from jsvm.solvers.config import SMO
 from jsvm.solvers.decomposition import Decomposition
 from jsvm.solvers.monitor import Checkpoint, Monitor
+from jsvm.solvers.potential import PSMO, solve_potential, solve_potential_traced
 from jsvm.solvers.prepare import Layout, canonical, cast, feasible_start, innermost, pad, widened
 from jsvm.solvers.rows import MatrixSource, Rows, Source, source_of
 from jsvm.solvers.smo import advance, best_point
@@ -37,7 +38,7 @@ DOUBLE = np.dtype("float64")
 
 def solve(
     problem: QuadraticProgram,
-    solver: SMO | None = None,
+    solver: SMO | PSMO | None = None,
     start: Any = None,
     *,
     dtype: Any = None,
@@ -51,8 +52,9 @@ def solve(
     ----------
     problem : QuadraticProgram
         One of :mod:`jsvm.problems`.
-    solver : SMO, optional
-        Configuration; the default is second-order selection with block steps at tol=1e-3.
+    solver : SMO or PSMO, optional
+        Configuration; the default is second-order selection with block steps at tol=1e-3, and for
+        the Potential SVM its own solver.
     start : array of shape (n,) or Solution, optional
         A feasible point to start from.
     dtype : {'float64', 'float32'}, optional
@@ -84,9 +86,16 @@ def solve(
     >>> round(float(s.bias), 3), bool(s.duality_gap < 1e-3)
     (-3.0, True)
     """
-    solver = SMO() if solver is None else solver
+    potential = isinstance(problem.hessian, Normal)
+    if solver is None:
+        solver = PSMO() if potential else SMO()
     start = start.alpha if isinstance(start, Solution) else start
-    if is_traced(problem, start):
+    if isinstance(solver, PSMO):
+        if not potential:
+            raise ValueError("solver=PSMO(...) is for problems.psvm; use SMO(...) for this problem")
+        if is_traced(problem, start):
+            return solve_potential_traced(problem, solver, start)
+    elif is_traced(problem, start):
         return _solve_traced(problem, solver, start)
     validate(problem)
     chosen = working_dtype(dtype)
@@ -94,6 +103,8 @@ def solve(
     monitor = Monitor(solver.time_limit, progress, callback, file)
     # A program that does not depend on what is being traced is solved at once, in float64.
     with at_once(), scope(chosen):
+        if isinstance(solver, PSMO):
+            return solve_potential(problem, solver, start, chosen, monitor)
         return _solve_concrete(problem, solver, start, chosen, monitor)
 
 

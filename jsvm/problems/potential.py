@@ -1,0 +1,155 @@
+"""The Potential SVM as a quadratic program, and the certificate of its solutions.
+
+    minimise  ½αᵀKᵀKα − yᵀKα + ε‖α‖₁   subject to  −C ≤ α ≤ C      (000, eq. 19; 003, eq. 31, 41)
+
+for any L × P matrix K. The predictor is Kα + b with b the mean of y (003, eq. 23).
+
+**Duality.** For any v in the space of the examples ½‖Kα‖² ≥ vᵀKα − ½‖v‖², hence f(α) ≥ −P(v) with
+
+    P(v) = ½‖v‖² + Σ_j max over −C ≤ a ≤ C of (g_j a − ε|a|),   g = Kᵀ(y − v).
+
+At v = Kα the sum is C Σ_j max(0, |G_j| − ε), the slacks of the primal problem (000, eq. 1). With
+C = ∞ these have to vanish, and v = y − s(y − Kα) with s ≤ 1 makes |sG_j| ≤ ε.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import register_dataclass
+from jaxtyping import Float, Int, Real
+
+from jsvm._typing import Array, Leaf, Scalar
+from jsvm.precision import is_traced, scope
+from jsvm.problems.hessian import Dense
+from jsvm.problems.matrix_data import DenseMatrix, MatrixData, as_matrix_data
+from jsvm.problems.program import QuadraticProgram
+
+ROUNDING = 1e3  # units of rounding within which a constraint holds
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """Q = KᵀK of matrix data, never formed as a whole; with the targets y.
+
+    Examples
+    --------
+    >>> from jsvm.problems import DenseMatrix
+    >>> Normal(DenseMatrix(np.ones((2, 3))), np.ones(3)).diagonal().tolist()
+    [3.0, 3.0]
+    """
+
+    data: Leaf
+    target: Leaf
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.data.shape[1]
+
+    def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
+        """Return the rows of Q with these indices."""
+        return self.data.correlations(jnp.asarray(self.data.objects(indices)).T).T
+
+    def diagonal(self) -> Float[Array, " n"]:
+        """Return the diagonal of Q."""
+        return jnp.sum(jnp.asarray(self.data.all_objects()) ** 2, axis=1)
+
+    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return Qv."""
+        return self.data.correlations(self.output(v))
+
+    def output(self, alpha: Float[Array, " n"]) -> Float[Array, " l"]:
+        """Return Kα; only the values of the objects with α ≠ 0 are needed, if α is concrete."""
+        if is_traced(alpha, self.data):
+            return jnp.matmul(alpha, jnp.asarray(self.data.all_objects()))
+        used = np.flatnonzero(np.asarray(alpha))
+        values = jnp.asarray(self.data.objects(used))
+        return jnp.matmul(jnp.asarray(alpha)[used], values)
+
+    def ridge_vector(self) -> Float[Array, " n"]:
+        """Return zeros."""
+        return jnp.zeros(self.size, jnp.result_type(self.target))
+
+    def dense(self) -> Dense:
+        """Return Q as a matrix."""
+        return Dense(self.rows(np.arange(self.size)))
+
+
+def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticProgram:
+    """Potential SVM, ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ with |α_j| ≤ C (000, eq. 19), for any matrix K.
+
+    K is used as it is; :func:`normalised` gives its columns mean zero and unit scale, as the papers
+    ask for. The ``bias`` of a solution is the mean of y.
+
+    Parameters
+    ----------
+    K : array of shape (L, P), (kernel, X), (kernel, X, Z) or MatrixData
+    y : array of shape (L,)
+    C : positive number or array of shape (P,); may be infinite
+    epsilon : number >= 0
+
+    Examples
+    --------
+    >>> import jsvm
+    >>> s = jsvm.solve(psvm(np.eye(3)[:, :2], np.array([2.0, -3.0, 1.0]), 2.0, 0.5))
+    >>> [round(float(a), 6) for a in s.alpha], float(s.bias)
+    ([1.5, -2.0], 0.0)
+    """
+    data = as_matrix_data(K)
+    y = y if isinstance(y, jax.Array) else np.asarray(y)
+    y = y if jnp.issubdtype(y.dtype, jnp.floating) else y.astype(float)
+    length, count = data.shape
+    if y.shape != (length,):
+        raise ValueError(f"y must hold {length} targets, one for each row of K, not {y.shape}")
+    if not is_traced(y) and not np.isfinite(np.asarray(y)).all():
+        raise ValueError("y must be finite")
+    if np.shape(C) not in ((), (count,)):
+        raise ValueError(f"C must be one number or {count} of them, not of shape {np.shape(C)}")
+    if not is_traced(C) and not np.all(np.asarray(C) >= 0):
+        raise ValueError(f"C={C!r} must be >= 0 (np.inf for no bound)")
+    if not is_traced(epsilon) and not 0 <= float(epsilon) < np.inf:
+        raise ValueError(f"epsilon={epsilon!r} must be a finite number >= 0")
+    linear = _linear(data, y)
+    upper = 0.0 * linear + C if np.ndim(C) or not np.isinf(_known(C)) else linear * 0.0 + np.inf
+    return QuadraticProgram(Normal(data, y), linear, -upper, upper, l1=epsilon)
+
+
+def potential_primal(
+    target: Float[Array, " l"],
+    output: Float[Array, " l"],
+    gradient: Float[Array, " p"],
+    lower: Float[Array, " p"],
+    upper: Float[Array, " p"],
+    epsilon: Scalar,
+) -> Float[Array, ""]:
+    """Return P(v) from Kα and its G; v is Kα, or near it where a bound is infinite."""
+    unbounded = (upper == jnp.inf) | (lower == -jnp.inf)
+    worst = jnp.max(jnp.where(unbounded, jnp.abs(gradient), 0.0))
+    unit = jnp.finfo(output.dtype).eps * jnp.max(jnp.abs(target)) * jnp.sqrt(target.shape[0])
+    shrink = worst > epsilon + ROUNDING * unit
+    s = jnp.where(shrink, epsilon / jnp.where(shrink, worst, 1.0), 1.0)
+    v = target - s * (target - output)
+    g = s * gradient
+    up = jnp.maximum(g - epsilon, 0.0)
+    down = jnp.maximum(-g - epsilon, 0.0)
+    slack = jnp.where(unbounded, 0.0, up * jnp.where(unbounded, 0.0, upper))
+    slack = slack - jnp.where(unbounded, 0.0, down * jnp.where(unbounded, 0.0, lower))
+    return 0.5 * jnp.dot(v, v) + jnp.sum(slack)
+
+
+def _linear(data: MatrixData, y: Any) -> Any:
+    """Return Kᵀy in the full precision of the data."""
+    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((data, y))):
+        return data.correlations(jnp.asarray(y))
+    if isinstance(data, DenseMatrix):
+        return np.asarray(data.rows, np.float64) @ np.asarray(y, np.float64)
+    with scope(np.dtype(np.float64)):
+        return np.asarray(data.correlations(jnp.asarray(y, jnp.float64)))
+
+
+def _known(C: Any) -> float:
+    return 0.0 if is_traced(C) else float(C)

@@ -1,0 +1,6 @@
+"""Solvers of the Potential SVM: the papers' SMO, and tiles with a semismooth Newton method."""
+
+from jsvm.solvers.potential.config import PSMO
+from jsvm.solvers.potential.host import solve_potential, solve_potential_traced
+
+__all__ = ["PSMO", "solve_potential", "solve_potential_traced"]

@@ -1,0 +1,102 @@
+"""Configuration of the P-SVM solver."""
+
+from dataclasses import dataclass
+
+STEPS, BLOCKS = ("dual", "single"), ("newton", "paper", None)
+MAX_STEPS, MAX_NEWTON_STEPS = 1_000_000_000, 100_000
+
+
+@dataclass(frozen=True)
+class PSMO:
+    """Configuration of the solver of programs without equality constraints, as the P-SVM is.
+
+    Parameters
+    ----------
+    step : {'dual', 'single'}
+        Two variables at a time (000, section 3.1) or one (appendix A). With block='newton' no such
+        steps are taken, and it is of no consequence.
+    block : {'newton', 'paper', None}
+        'newton', the library's own: tiles of all non-zero and the worst other variables, solved by
+        a semismooth Newton method. 'paper': steps with the block optimisation of 000 (section 3.2
+        and appendix B). None: steps only.
+    annealing : bool
+        Start with ε = 0.1‖Kᵀy‖∞, multiply it by 0.9 whenever the violation is below 4·tol
+        (000, section 3.3).
+    screening : bool
+        With 'newton': leave out variables for good that the duality gap proves to be zero.
+    tol : float
+        λ, the largest violation d_j of the KKT conditions (000, eq. 25).
+    max_steps : int or None
+        Budget of steps, of Newton steps with block='newton'; None is a large, finite one.
+    time_limit : float or None
+        Seconds.
+    cache_size : float
+        Megabytes for K, or for rows of Q with the steps of the paper.
+    bounded, changed, repeated : int
+        b_c, b_n and b_f, when the block optimisation of 000 sets in: so many variables have hit a
+        bound since the last time, so many have changed, or so many times as many steps were made
+        as variables changed.
+
+    Examples
+    --------
+    >>> PSMO(step="single", block=None).tol
+    0.001
+    """
+
+    step: str = "dual"
+    block: str | None = "newton"
+    annealing: bool = False
+    screening: bool = False
+    tol: float = 1e-3
+    max_steps: int | None = None
+    time_limit: float | None = None
+    cache_size: float | int = 2000
+    bounded: int = 4
+    changed: int = 21
+    repeated: int = 3
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("step", self.step, STEPS), ("block", self.block, BLOCKS)):
+            if value not in known:
+                raise ValueError(f"{name}={value!r} is unknown; use one of {known}")
+        if self.screening and self.block != "newton":
+            raise ValueError("screening=True belongs to block='newton'")
+        for name in ("bounded", "changed", "repeated"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1")
+        if self.max_steps is not None and self.max_steps < 0:
+            raise ValueError(f"max_steps={self.max_steps!r} must be at least 0")
+        if not self.cache_size > 0:
+            raise ValueError(f"cache_size={self.cache_size!r} must be a positive number of MB")
+        if not self.tol > 0:
+            raise ValueError(f"tol={self.tol!r} must be positive")
+
+    @property
+    def step_budget(self) -> int:
+        """The largest number of steps."""
+        most = MAX_NEWTON_STEPS if self.block == "newton" else MAX_STEPS
+        return most if self.max_steps is None else min(self.max_steps, most)
+
+
+class Annealing:
+    """ε from 0.1‖Kᵀy‖∞ down to its final value (000, section 3.3)."""
+
+    START, FACTOR, TOLERANCE = 0.1, 0.9, 4.0
+
+    def __init__(self, epsilon: float, largest: float, tol: float, wanted: bool) -> None:
+        self.final, self._tol = epsilon, tol
+        self.epsilon = max(self.START * largest, epsilon) if wanted else epsilon
+
+    @property
+    def done(self) -> bool:
+        """Whether ε has its final value."""
+        return self.epsilon <= self.final
+
+    @property
+    def tol(self) -> float:
+        """The violation at which ε is lowered, or the tolerance."""
+        return self._tol if self.done else self.TOLERANCE * self._tol
+
+    def lower(self) -> None:
+        """Go on to the next ε."""
+        self.epsilon = max(self.FACTOR * self.epsilon, self.final)

@@ -1,0 +1,147 @@
+"""The working variables on the device: the values of their row objects, and Q between them.
+
+Variables come and go, and only what is new is computed: a variable keeps its slot, one that leaves
+makes its slot free. Sizes are few, so that few programs are compiled.
+"""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jsvm.problems.matrix_data import MatrixData
+from jsvm.solvers.potential.newton import Box, advance, begin
+
+SIZES = (16, 64, 256, 512, 1024, 1536, 2048)  # multiples of 1024 beyond
+BATCHES = (16, 64, 256)  # new variables at a time
+
+
+class Tile:
+    """Slots for variables.
+
+    Parameters
+    ----------
+    data : MatrixData
+        Where the values of row objects come from.
+    dtype : dtype
+        Of the tile.
+    """
+
+    def __init__(self, data: MatrixData, dtype: np.dtype) -> None:
+        self.data, self.dtype = data, dtype
+        self.slots = np.full(0, -1)  # the variable in every slot
+        self.values: Any = jnp.zeros((0, data.shape[0]), dtype)
+        self.Q: Any = jnp.zeros((0, 0), dtype)
+        self.fetched = 0
+
+    def hold(self, wanted: np.ndarray) -> np.ndarray:
+        """Make room for these variables; return their slots."""
+        self.slots[~np.isin(self.slots, wanted)] = -1
+        size = size_of(len(wanted))
+        if size > len(self.slots):
+            self._grow(size)
+        elif size < len(self.slots):
+            self._shrink(size)
+        new = np.setdiff1d(wanted, self.slots)
+        free = np.flatnonzero(self.slots < 0)[: len(new)]
+        for begin_ in range(0, len(new), BATCHES[-1]):
+            some = slice(begin_, begin_ + BATCHES[-1])
+            self._fetch(new[some], free[some])
+        place = np.full(self.data.shape[1], -1)
+        used = np.flatnonzero(self.slots >= 0)
+        place[self.slots[used]] = used
+        return place[wanted]
+
+    def improve(
+        self,
+        slots: np.ndarray,
+        alpha: np.ndarray,
+        gradient: np.ndarray,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        epsilon: float,
+        width: float,
+        tol: float,
+        budget: int,
+    ) -> tuple[np.ndarray, int, float, bool]:
+        """Minimise over the variables in these slots.
+
+        Returns their values, the number of Newton steps, the width to go on with, and whether there
+        was progress to the end.
+        """
+
+        def spread(values: np.ndarray) -> np.ndarray:
+            full = np.zeros(len(self.slots), self.dtype)
+            full[slots] = values
+            return full
+
+        vectors = (spread(v) for v in (alpha, gradient, lower, upper))
+        best, steps, width, ended = jax.device_get(
+            _improve(self.Q, *vectors, epsilon, width, tol, np.int32(budget))
+        )
+        return best[slots].astype(np.float64), int(steps), float(width), bool(ended)
+
+    def _grow(self, size: int) -> None:
+        more = size - len(self.slots)
+        self.slots = np.concatenate([self.slots, np.full(more, -1)])
+        self.values = jnp.pad(self.values, ((0, more), (0, 0)))
+        self.Q = jnp.pad(self.Q, (0, more))
+
+    def _shrink(self, size: int) -> None:
+        kept = np.argsort(self.slots < 0, kind="stable")[:size]  # those in use first
+        self.slots = self.slots[kept]
+        self.values, self.Q = _keep(self.values, self.Q, kept)
+
+    def _fetch(self, new: np.ndarray, free: np.ndarray) -> None:
+        batch = next(b for b in BATCHES if len(new) <= b)
+        values = jnp.asarray(self.data.objects(_fill(new, batch, new[0])), self.dtype)
+        # A place beyond the end is ignored.
+        places = _fill(free, batch, len(self.slots)).astype(np.int32)
+        self.values, self.Q = _insert(self.values, self.Q, values, places)
+        self.slots[free] = new
+        self.fetched += len(new)
+
+
+def size_of(count: int) -> int:
+    """Return the size of a tile for so many variables."""
+    return next((size for size in SIZES if count <= size), -(-count // 1024) * 1024)
+
+
+def _fill(indices: np.ndarray, size: int, last: Any) -> np.ndarray:
+    return np.concatenate([indices, np.full(size - len(indices), last)])
+
+
+@partial(jax.jit, donate_argnums=(0, 1))
+def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
+    values = values.at[places].set(new, mode="drop")
+    products = jnp.matmul(new, values.T, precision=lax.Precision.HIGHEST)
+    Q = Q.at[places].set(products, mode="drop")
+    return values, Q.at[:, places].set(products.T, mode="drop")
+
+
+@jax.jit
+def _keep(values: Any, Q: Any, kept: Any) -> tuple[Any, Any]:
+    return values[kept], Q[kept][:, kept]
+
+
+@jax.jit
+def _improve(
+    Q: Any,
+    alpha: Any,
+    gradient: Any,
+    lower: Any,
+    upper: Any,
+    epsilon: Any,
+    width: Any,
+    tol: Any,
+    budget: Any,
+) -> tuple[Any, Any, Any, Any]:
+    dtype = Q.dtype
+    linear = gradient + jnp.matmul(Q, alpha, precision=lax.Precision.HIGHEST)
+    box = Box(linear, lower, upper, jnp.asarray(epsilon, dtype))
+    search = begin(Q, box, alpha, jnp.asarray(width, dtype))
+    search = advance(Q, box, search, jnp.asarray(tol, dtype), budget)
+    return search.best, search.steps, search.width, search.violation <= tol
