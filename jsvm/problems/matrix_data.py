@@ -25,6 +25,7 @@ from jaxtyping import Float, Int, Real
 from jsvm._typing import Array, Leaf
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import between_sparse, is_sparse
+from jsvm.precision import scope
 from jsvm.problems.program import namespace
 
 SCALINGS = ("length", "variance")
@@ -255,21 +256,28 @@ def normalised(
         raise ValueError(f"scaling={scaling!r} must be one of {SCALINGS}")
     data = as_matrix_data(K)
     length = data.shape[0]
-    w = np.ones(length) if weight is None else jnp.asarray(weight)
+    w = np.ones(length) if weight is None else weight
     if w.shape != (length,):
         raise ValueError(f"weight must hold {length} numbers, not be of shape {w.shape}")
-    total = w.sum()
+    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((data, w))):
+        return Normalised(data, *_mean_and_scale(data, w, scaling), jnp.sqrt(w))
+    with scope(np.dtype(np.float64)):  # NumPy data keep their float64
+        mean, scale = _mean_and_scale(data, w, scaling)
+    return Normalised(data, np.asarray(mean), np.asarray(scale), np.sqrt(w))
+
+
+def _mean_and_scale(data: MatrixData, weight: Any, scaling: str) -> tuple[Any, Any]:
     if isinstance(data, SparseMatrix):
-        mean, square, largest = _sparse_moments(data, np.asarray(w))
+        mean, square, largest = _sparse_moments(data, np.asarray(weight))
     else:
-        parts = [_moments(jnp.asarray(values), jnp.asarray(w)) for values in _blocks(data)]
+        parts = [_moments(jnp.asarray(values), jnp.asarray(weight)) for values in _blocks(data)]
         mean, square, largest = (jnp.concatenate(part) for part in zip(*parts, strict=True))
-    # Rounding of the mean makes a constant column seem to vary.
     xp: Any = namespace(mean)
+    total = weight.sum()
+    # Rounding of the mean makes a constant column seem to vary.
     noise = CONSTANT * jnp.finfo(mean.dtype).eps * largest
     scale = xp.where(square > total * noise**2, xp.sqrt(square), 0.0)
-    scale = scale / xp.sqrt(total) if scaling == "variance" else scale
-    return Normalised(data, mean, scale, namespace(w).sqrt(w))
+    return mean, scale / xp.sqrt(total) if scaling == "variance" else scale
 
 
 def _moments(values: Float[Array, "q l"], weight: Float[Array, " l"]) -> tuple[Any, Any, Any]:

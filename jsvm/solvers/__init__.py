@@ -3,7 +3,8 @@
 from jsvm.solvers.batch import solve_batch
 from jsvm.solvers.config import SMO
 from jsvm.solvers.host import solve
-from jsvm.solvers.potential import PSMO
+from jsvm.solvers.potential import PSMO, epsilon_path
+from jsvm.solvers.potential.held_out import HeldOut, held_out
 from jsvm.solvers.selection import (
     State,
     greedy,
@@ -17,10 +18,13 @@ from jsvm.solvers.status import Solution, Status
 __all__ = [
     "PSMO",
     "SMO",
+    "HeldOut",
     "Solution",
     "State",
     "Status",
+    "epsilon_path",
     "greedy",
+    "held_out",
     "hybrid_maximum_gain",
     "maximum_gain",
     "most_violating",

@@ -16,7 +16,7 @@ from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.potential.config import PSMO
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.potential.paper import PaperSMO
-from jsvm.solvers.potential.tiles import Tiles, Vectors, output_of, value_of
+from jsvm.solvers.potential.tiles import FINE, Tiles, Vectors, output_of, value_of
 from jsvm.solvers.potential.violation import violations
 from jsvm.solvers.prepare import bucket, check_finite
 from jsvm.solvers.status import Solution, Status
@@ -32,12 +32,12 @@ def solve_potential(
     saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
     alpha = alpha if saved is None else _start(problem, saved)
     with scope(DOUBLE):
-        data, vectors = _prepared(problem, solver.cache_size * 1e6)
+        data, vectors = prepared(problem, solver.cache_size * 1e6)
         alpha = np.pad(alpha, (0, data.shape[1] - vectors.size))
         kind = Tiles if solver.block == "newton" else PaperSMO
         work = kind(data, vectors, solver, dtype, alpha)
         monitor.follow(work)
-        return _certified(work, problem, monitor)
+        return certified(work, problem, monitor)
 
 
 def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) -> Solution:
@@ -47,15 +47,21 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
     Q = jnp.matmul(rows, rows.T, precision=lax.Precision.HIGHEST)
     lower, upper = (jnp.asarray(v, Q.dtype) for v in (problem.lower, problem.upper))
     epsilon = jnp.asarray(0.0 if problem.l1 is None else problem.l1, Q.dtype)
-    box = Box(jnp.asarray(problem.linear, Q.dtype), lower, upper, epsilon)
-    alpha = jnp.zeros_like(lower) if start is None else jnp.asarray(start, Q.dtype)
+    linear = jnp.asarray(problem.linear, Q.dtype)
+    origin = jnp.zeros_like(lower) if start is None else jnp.asarray(start, Q.dtype)
+    slope = linear - jnp.matmul(Q, origin, precision=lax.Precision.HIGHEST)
+    box = Box(origin, slope, lower, upper, epsilon)
     budget = jnp.int32(solver.step_budget)
-    search = begin(Q, box, alpha, jnp.zeros((), Q.dtype))
-    search = advance(Q, box, search, jnp.asarray(solver.tol, Q.dtype), budget)
+    search = begin(Q, box, jnp.zeros((), Q.dtype))
+    # The tolerance is what has to be reached, rounding is what is aimed at.
+    fine = FINE * jnp.maximum(jnp.max(jnp.abs(linear)), epsilon)
+    search = advance(Q, box, search, jnp.minimum(fine, solver.tol), budget)
+    alpha = jnp.where(search.best == -origin, 0.0, origin + search.best)
+    alpha = jnp.clip(alpha, lower, upper)
     target = jnp.asarray(hessian.target, Q.dtype)
-    output = jnp.matmul(search.best, rows, precision=lax.Precision.HIGHEST)
+    output = jnp.matmul(alpha, rows, precision=lax.Precision.HIGHEST)
     gradient = jnp.matmul(rows, target - output, precision=lax.Precision.HIGHEST)
-    violation = jnp.max(violations(search.best, gradient, lower, upper, epsilon))
+    violation = jnp.max(violations(alpha, gradient, lower, upper, epsilon))
     spent = search.steps >= budget
     status = jnp.where(
         search.violation <= solver.tol,
@@ -63,10 +69,10 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
         jnp.where(spent, Status.MAX_STEPS, Status.STALLED),
     )
     return Solution(
-        alpha=search.best,
+        alpha=alpha,
         bias=jnp.mean(target),
         multipliers=jnp.zeros(0, Q.dtype),
-        objective=value_of(target, output, search.best, epsilon),
+        objective=value_of(target, output, alpha, epsilon),
         primal_objective=potential_primal(target, output, gradient, lower, upper, epsilon),
         violation=jnp.maximum(violation, 0.0),
         steps=jnp.int32(0),
@@ -92,7 +98,7 @@ def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
     return np.clip(alpha, lower, upper)
 
 
-def _prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vectors]:
+def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vectors]:
     """Return K, in memory if it fits the budget, and the rest; padded to one of few sizes."""
     hessian: Normal = problem.hessian
     length, count = hessian.data.shape
@@ -130,7 +136,7 @@ def _pad_to(rows: Any, shape: tuple[int, int], turned: bool) -> Any:
     return jnp.pad(rows.astype(jnp.float64), more)
 
 
-def _certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solution:
+def certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solution:
     """Return the point of a solver with its certificate."""
     vectors: Vectors = work.vectors
     alpha = work.alpha

@@ -1,16 +1,18 @@
 """The block step of the P-SVM: a semismooth Newton method on the non-zero variables of a tile.
 
-    minimise  f(x) = ½xᵀQx − lᵀx + ε‖x‖₁   subject to  L ≤ x ≤ U
+    minimise  f(α + x) = ½xᵀQx − Gᵀx + ε‖α + x‖₁ (+ a constant)   subject to  L ≤ α + x ≤ U
+
+for the change x of a point α with gradient G: rounding is relative to the change, not to α.
 
 **Proximal point.** With a centre c and a width σ, minimise f(x) + ‖x − c‖²/(2σ), take the minimiser
 as the next centre, and widen σ: a singular Q does no harm, and a large σ makes few centres enough.
 
-**Newton.** The minimiser satisfies x = p(z) with z = c + σ(l − Qx) and p the proximal map, that is,
+**Newton.** The minimiser satisfies x = p(z) with z = c + σ(G − Qx) and p the proximal map, that is,
 ∇ψ(x) = −Q(p(z) − x) = 0 for the convex function with continuous derivative
 
-    ψ(x) = ½xᵀQx + max_w (zᵀw/σ − ε‖w‖₁ − ‖w‖²/(2σ)),   the maximum being at w = p(z).
+    ψ(x) = ½xᵀQx + max_w (zᵀw/σ − ε‖α + w‖₁ − ‖w‖²/(2σ)),   the maximum being at w = p(z).
 
-p is linear, of slope one, on J = {z beyond ±σε, p inside the box} and constant elsewhere. With
+p is linear, of slope one, on J = {α + z beyond ±σε, p inside the box} and constant elsewhere. With
 h = p(z) − x the Newton direction is d = h outside J and (Q_JJ + I/σ) d_J = h_J/σ − Q_J· d_outside:
 one positive definite system of the size of J, the variables that are neither zero nor at a bound.
 A line search on ψ makes it converge from anywhere; f never rises from one centre to the next.
@@ -38,21 +40,22 @@ FIRST_WIDTH = 10.0  # of σ, in units of one over the mean of the diagonal
 
 
 class Box(NamedTuple):
-    """A tile's problem apart from Q."""
+    """A tile's problem apart from Q: the point α, its gradient, and the bounds."""
 
-    linear: Array
+    origin: Array
+    slope: Array
     lower: Array
     upper: Array
     epsilon: Array
 
 
 class Search(NamedTuple):
-    """The state between two Newton steps."""
+    """The state between two Newton steps; points are changes of α."""
 
     centre: Array
     centre_value: Array  # f(c)
     x: Array
-    gradient: Array  # l − Qx
+    gradient: Array  # G − Qx
     width: Array  # σ
     turn: Array  # Newton steps since the centre was moved
     best: Array  # the point with the smallest violation so far
@@ -61,20 +64,19 @@ class Search(NamedTuple):
     steps: Array  # Newton steps in all
 
 
-def begin(Q: Float[Array, "q q"], box: Box, alpha: Float[Array, " q"], width: Scalar) -> Search:
-    """Return the state at a feasible point; a width of zero asks for the default one."""
-    gradient = box.linear - _times(Q, alpha)
-    least = 1.0 / jnp.maximum(jnp.mean(jnp.diagonal(Q)), jnp.finfo(alpha.dtype).tiny)
-    zero = jnp.int32(0)
+def begin(Q: Float[Array, "q q"], box: Box, width: Scalar) -> Search:
+    """Return the state without a change; a width of zero asks for the default one."""
+    nothing, zero = jnp.zeros_like(box.origin), jnp.int32(0)
+    least = 1.0 / jnp.maximum(jnp.mean(jnp.diagonal(Q)), jnp.finfo(Q.dtype).tiny)
     return Search(
-        centre=alpha,
-        centre_value=_value(box, alpha, gradient),
-        x=alpha,
-        gradient=gradient,
+        centre=nothing,
+        centre_value=_value(box, nothing, box.slope),
+        x=nothing,
+        gradient=box.slope,
         width=jnp.where(width > 0, width, FIRST_WIDTH * least),
         turn=zero,
-        best=alpha,
-        violation=jnp.max(violations(alpha, gradient, *box[1:])),
+        best=nothing,
+        violation=_violation(box, nothing, box.slope),
         idle=zero,
         steps=zero,
     )
@@ -101,7 +103,7 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     inside = _curved(box, z, p, s.width)
     # On J the Newton iterate is the more exact one: p there is σ times a difference.
     point = jnp.where(inside, _same_side(s.x, p, box), p)
-    gradient = box.linear - _times(Q, point)
+    gradient = box.slope - _times(Q, point)
     # By how much the conditions of the minimiser fail at this point, in units of the gradient.
     error = jnp.max(jnp.where(inside, jnp.abs(p - s.x), 0.0)) / s.width
     error = error + jnp.max(jnp.abs(gradient - s.gradient))
@@ -115,9 +117,9 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     # A centre that was not found stays where it is, and is tried again with a smaller width.
     centre = jnp.where(found, point, s.centre)
     gradient = jnp.where(
-        found, gradient, jnp.where(lost, box.linear - _times(Q, s.centre), s.gradient)
+        found, gradient, jnp.where(lost, box.slope - _times(Q, s.centre), s.gradient)
     )
-    violation = jnp.max(violations(point, gradient, *box[1:]))
+    violation = _violation(box, point, gradient)
     better = found & (violation < s.violation)
     progress = found & (violation < 0.9 * s.violation)
     factor = jnp.where(found, jnp.where(s.turn <= QUICK, WIDEN, 1.0), 1.0 / WIDEN**2)
@@ -167,33 +169,46 @@ def _newton(Q: Float[Array, "q q"], box: Box, s: Search) -> Search:
 
 
 def _shifted(box: Box, centre: Array, gradient: Array, width: Array) -> tuple[Array, Array]:
-    """Return z = c + σ(l − Qx) and p(z)."""
+    """Return z = c + σ(G − Qx) and p(z)."""
     z = centre + width * gradient
-    return z, proximal(z, width * box.epsilon, box.lower, box.upper)
+    return z, proximal(z, box.origin, width * box.epsilon, box.lower, box.upper)
 
 
 def _curved(box: Box, z: Array, p: Array, width: Array) -> Array:
     """Return J, where the proximal map has slope one."""
-    return (jnp.abs(z) > width * box.epsilon) & (p > box.lower) & (p < box.upper)
+    beyond = jnp.abs(box.origin + z) > width * box.epsilon
+    return beyond & (p > box.lower - box.origin) & (p < box.upper - box.origin)
 
 
 def _same_side(x: Array, p: Array, box: Box) -> Array:
     """Return x cut to the box, and to the side of zero on which p is."""
-    low = jnp.where((p >= 0) & (box.epsilon > 0), 0.0, box.lower)
-    high = jnp.where((p <= 0) & (box.epsilon > 0), 0.0, box.upper)
-    return jnp.clip(x, jnp.maximum(low, box.lower), jnp.minimum(high, box.upper))
+    low = jnp.where((box.origin + p >= 0) & (box.epsilon > 0), 0.0, box.lower)
+    high = jnp.where((box.origin + p <= 0) & (box.epsilon > 0), 0.0, box.upper)
+    low, high = jnp.maximum(low, box.lower), jnp.minimum(high, box.upper)
+    return jnp.clip(x, low - box.origin, high - box.origin)
 
 
 def _psi(box: Box, s: Search, x: Array, gradient: Array) -> Array:
     """Return ψ(x)."""
     z, p = _shifted(box, s.centre, gradient, s.width)
-    envelope = jnp.dot(p, z - 0.5 * p) / s.width - box.epsilon * jnp.sum(jnp.abs(p))
-    return 0.5 * jnp.dot(x, box.linear - gradient) + envelope
+    envelope = jnp.dot(p, z - 0.5 * p) / s.width - _penalty(box, p)
+    return 0.5 * jnp.dot(x, box.slope - gradient) + envelope
 
 
 def _value(box: Box, x: Array, gradient: Array) -> Array:
-    """Return f(x); Qx is l − G."""
-    return -0.5 * jnp.dot(x, box.linear + gradient) + box.epsilon * jnp.sum(jnp.abs(x))
+    """Return f(α + x) − f(α); Qx is what the gradient has changed by."""
+    return -0.5 * jnp.dot(x, box.slope + gradient) + _penalty(box, x)
+
+
+def _penalty(box: Box, x: Array) -> Array:
+    return box.epsilon * jnp.sum(jnp.abs(box.origin + x) - jnp.abs(box.origin))
+
+
+def _violation(box: Box, x: Array, gradient: Array) -> Array:
+    alpha = jnp.where(x == -box.origin, 0.0, box.origin + x)
+    alpha = jnp.where(x == box.lower - box.origin, box.lower, alpha)
+    alpha = jnp.where(x == box.upper - box.origin, box.upper, alpha)
+    return jnp.max(violations(alpha, gradient, box.lower, box.upper, box.epsilon))
 
 
 def _widest(Q: Array) -> Array:

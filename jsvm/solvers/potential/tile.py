@@ -66,11 +66,10 @@ class Tile:
         width: float,
         tol: float,
         budget: int,
-    ) -> tuple[np.ndarray, int, float, bool]:
+    ) -> tuple[np.ndarray, int, float]:
         """Minimise over the variables in these slots.
 
-        Returns their values, the number of Newton steps, the width to go on with, and whether there
-        was progress to the end.
+        Returns their values, the number of Newton steps, and the width to go on with.
         """
 
         def spread(values: np.ndarray) -> np.ndarray:
@@ -79,10 +78,13 @@ class Tile:
             return full
 
         vectors = (spread(v) for v in (alpha, gradient, lower, upper))
-        best, steps, width, ended = jax.device_get(
+        change, at_zero, at_lower, at_upper, steps, width = jax.device_get(
             _improve(self.Q, *vectors, epsilon, width, tol, np.int32(budget))
         )
-        return best[slots].astype(np.float64), int(steps), float(width), bool(ended)
+        new = alpha + change[slots]
+        for where, bound in ((at_zero, 0.0), (at_lower, lower), (at_upper, upper)):
+            new = np.where(where[slots], bound, new)
+        return np.clip(new, lower, upper), int(steps), float(width)
 
     def _grow(self, size: int) -> None:
         more = size - len(self.slots)
@@ -138,10 +140,11 @@ def _improve(
     width: Any,
     tol: Any,
     budget: Any,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, ...]:
+    """Return the change of α, where it leads to zero or a bound exactly, Newton steps and width."""
     dtype = Q.dtype
-    linear = gradient + jnp.matmul(Q, alpha, precision=lax.Precision.HIGHEST)
-    box = Box(linear, lower, upper, jnp.asarray(epsilon, dtype))
-    search = begin(Q, box, alpha, jnp.asarray(width, dtype))
+    box = Box(alpha, gradient, lower, upper, jnp.asarray(epsilon, dtype))
+    search = begin(Q, box, jnp.asarray(width, dtype))
     search = advance(Q, box, search, jnp.asarray(tol, dtype), budget)
-    return search.best, search.steps, search.width, search.violation <= tol
+    exactly = (search.best == bound - alpha for bound in (0.0, lower, upper))
+    return search.best, *exactly, search.steps, search.width

@@ -54,15 +54,17 @@ class Tiles:
         solver: PSMO,
         dtype: np.dtype,
         start: np.ndarray,
+        tile: Tile | None = None,
     ) -> None:
         self.data, self.vectors, self.solver = data, vectors, solver
-        self.tile = Tile(data, dtype)
+        self.tile = Tile(data, dtype) if tile is None else tile
         self.alpha = start.astype(np.float64)
         largest = float(np.abs(vectors.linear).max(initial=0.0))
         self.annealing = Annealing(vectors.epsilon, largest, solver.tol, solver.annealing)
         self.fine = FINE * max(largest, vectors.epsilon)
         self.possible = vectors.upper > vectors.lower
-        self.newton_steps = self._width = self._idle = self._polished = 0
+        self.newton_steps = self._idle = self._polished = 0
+        self._width = 0.0
         self.status = Status.RUNNING
         self._refresh()
         self._judge(np.inf, np.inf)
@@ -80,7 +82,7 @@ class Tiles:
         slots = self.tile.hold(wanted)
         budget = min(TURN, self.solver.step_budget - self.newton_steps)
         vectors, last = self.vectors, self.alpha[wanted]
-        best, steps, self._width, _ = self.tile.improve(
+        best, steps, self._width = self.tile.improve(
             slots,
             last,
             self.gradient[wanted],

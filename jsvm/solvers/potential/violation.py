@@ -31,10 +31,16 @@ def violations(
 
 def proximal(
     z: Float[Array, "*n"],
+    origin: Float[Array, "*n"],
     threshold: Scalar,
     lower: Float[Array, "*n"],
     upper: Float[Array, "*n"],
 ) -> Float[Array, "*n"]:
-    """Return argmin ½(w − z)² + threshold·|w| over the box: shrunk towards zero, then cut."""
-    shrunk = jnp.sign(z) * jnp.maximum(jnp.abs(z) - threshold, 0.0)
-    return jnp.clip(shrunk, lower, upper)
+    """Return argmin ½(w − z)² + threshold·|origin + w| with origin + w in the box.
+
+    origin + z is shrunk towards zero, then cut; what is left of z is not added and subtracted.
+    """
+    place = origin + z
+    shrunk = z - jnp.sign(place) * threshold
+    shrunk = jnp.where(jnp.abs(place) <= threshold, -origin, shrunk)
+    return jnp.clip(shrunk, lower - origin, upper - origin)
