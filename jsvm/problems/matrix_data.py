@@ -78,7 +78,9 @@ class DenseMatrix:
         return self.rows[indices]
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr."""
+        """Return Kᵀr; of a NumPy matrix on the host."""
+        if isinstance(self.rows, np.ndarray) and isinstance(vectors, np.ndarray):
+            return self.rows @ vectors
         return jnp.matmul(jnp.asarray(self.rows), vectors, precision=lax.Precision.HIGHEST)
 
     def all_objects(self) -> Float[Array, "p l"]:

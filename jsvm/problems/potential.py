@@ -146,7 +146,7 @@ def _linear(data: MatrixData, y: Any) -> Any:
     if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((data, y))):
         return data.correlations(jnp.asarray(y))
     if isinstance(data, DenseMatrix):
-        return np.asarray(data.rows, np.float64) @ np.asarray(y, np.float64)
+        return data.correlations(np.asarray(y, np.float64))
     with scope(np.dtype(np.float64)):
         return np.asarray(data.correlations(jnp.asarray(y, jnp.float64)))
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.precision import scope
+from jsvm.precision import default_platform, scope
 from jsvm.problems import DenseMatrix, Normal, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
 from jsvm.problems.potential import potential_primal
@@ -18,7 +18,7 @@ from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.potential.paper import PaperSMO
 from jsvm.solvers.potential.tiles import FINE, Tiles, Vectors, output_of, value_of
 from jsvm.solvers.potential.violation import violations
-from jsvm.solvers.prepare import bucket, check_finite
+from jsvm.solvers.prepare import bucket
 from jsvm.solvers.status import Solution, Status
 
 DOUBLE = np.dtype("float64")
@@ -101,14 +101,13 @@ def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
 def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vectors]:
     """Return K, in memory if it fits the budget, and the rest; padded to one of few sizes."""
     hessian: Normal = problem.hessian
-    length, count = hessian.data.shape
+    data: MatrixData = hessian.data
+    length, count = data.shape
     wide, long = bucket(count), bucket(length)
-    if 8 * wide * long > budget or isinstance(hessian.data, SparseMatrix):
-        wide, long, data = count, length, hessian.data
+    if _is_ready(data) or isinstance(data, SparseMatrix) or 8 * wide * long > budget:
+        wide, long = count, length
     else:
-        rows = _padded(hessian.data, (wide, long))
-        check_finite(rows)
-        data = DenseMatrix(rows)
+        data = DenseMatrix(_padded(data, (wide, long)))
 
     def pad(values: Any, size: int) -> np.ndarray:
         values = np.asarray(values, float)
@@ -119,6 +118,14 @@ def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vect
     return data, Vectors(
         count, pad(hessian.target, long), pad(problem.linear, wide), *bounds, epsilon
     )
+
+
+def _is_ready(data: MatrixData) -> bool:
+    """Tell whether K can stay where it is: on the host, with the devices that are the host's."""
+    if default_platform() != "cpu" or not isinstance(data, DenseMatrix):
+        return False
+    rows = data.rows
+    return isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.dtype == np.float64
 
 
 def _padded(data: MatrixData, shape: tuple[int, int]) -> jax.Array:
@@ -141,7 +148,7 @@ def certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solutio
     vectors: Vectors = work.vectors
     alpha = work.alpha
     output = output_of(work.data, alpha)
-    gradient = np.asarray(work.data.correlations(jnp.asarray(vectors.target) - output))
+    gradient = np.asarray(work.data.correlations(vectors.target - output))
     bounds = vectors.lower, vectors.upper
     d = violations(alpha, gradient, *bounds, vectors.epsilon)
     violation = max(float(np.max(np.where(vectors.upper > vectors.lower, d, 0.0))), 0.0)

@@ -20,6 +20,7 @@ from jsvm.solvers.potential.config import PSMO, Annealing
 from jsvm.solvers.potential.steps import STEPS, Box, Rows
 from jsvm.solvers.potential.tiles import Vectors, lengths_of, output_of
 from jsvm.solvers.potential.violation import violations
+from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
 
 TURN = 100_000  # steps before the host looks up
@@ -108,8 +109,9 @@ class PaperSMO:
 
     def _begin(self, alpha: np.ndarray) -> Run:
         """Return the state at a point, with a fresh gradient."""
-        residual = jnp.asarray(self.vectors.target) - output_of(self.data, alpha)
-        gradient = self.data.correlations(residual)
+        residual = self.vectors.target - output_of(self.data, alpha)
+        gradient = jnp.asarray(self.data.correlations(residual))
+        check_finite(gradient)
         return _selected(_fresh(jnp.asarray(alpha), gradient), self._box())
 
     def _turn(self) -> None:
@@ -148,8 +150,7 @@ class PaperSMO:
         self._next += 1
         if self._owner[place] >= 0:
             self._slot[self._owner[place]] = -1
-        values = jnp.asarray(self.data.objects(np.array([j])))[0]
-        row = self.data.correlations(values)
+        row = jnp.asarray(self.data.correlations(self.data.objects(np.array([j]))[0]))
         rows = _write(self._rows.values, row, np.int32(place))
         self._rows = self._rows._replace(values=rows)
         self._owner[place], self._slot[j] = j, place

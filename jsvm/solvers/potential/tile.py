@@ -14,8 +14,9 @@ from jax import lax
 
 from jsvm.problems.matrix_data import MatrixData
 from jsvm.solvers.potential.newton import Box, advance, begin
+from jsvm.solvers.prepare import bucket
 
-SIZES = (16, 64, 256, 512, 1024, 1536, 2048)  # multiples of 1024 beyond
+SIZES = (16, 64, 256, 384, 512, 768, 1024, 1280, 1536, 2048)  # multiples of 512 beyond
 BATCHES = (16, 64, 256)  # new variables at a time
 
 
@@ -33,7 +34,7 @@ class Tile:
     def __init__(self, data: MatrixData, dtype: np.dtype) -> None:
         self.data, self.dtype = data, dtype
         self.slots = np.full(0, -1)  # the variable in every slot
-        self.values: Any = jnp.zeros((0, data.shape[0]), dtype)
+        self.values: Any = jnp.zeros((0, bucket(data.shape[0])), dtype)
         self.Q: Any = jnp.zeros((0, 0), dtype)
         self.fetched = 0
 
@@ -86,6 +87,12 @@ class Tile:
             new = np.where(where[slots], bound, new)
         return np.clip(new, lower, upper), int(steps), float(width)
 
+    def combine(self, slots: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return Σ_j c_j k_j over the variables in these slots."""
+        full = np.zeros(len(self.slots), self.dtype)
+        full[slots] = coefficients
+        return np.asarray(_combine(self.values, full))[: self.data.shape[0]]
+
     def _grow(self, size: int) -> None:
         more = size - len(self.slots)
         self.slots = np.concatenate([self.slots, np.full(more, -1)])
@@ -100,6 +107,7 @@ class Tile:
     def _fetch(self, new: np.ndarray, free: np.ndarray) -> None:
         batch = next(b for b in BATCHES if len(new) <= b)
         values = jnp.asarray(self.data.objects(_fill(new, batch, new[0])), self.dtype)
+        values = jnp.pad(values, ((0, 0), (0, self.values.shape[1] - values.shape[1])))
         # A place beyond the end is ignored.
         places = _fill(free, batch, len(self.slots)).astype(np.int32)
         self.values, self.Q = _insert(self.values, self.Q, values, places)
@@ -109,7 +117,7 @@ class Tile:
 
 def size_of(count: int) -> int:
     """Return the size of a tile for so many variables."""
-    return next((size for size in SIZES if count <= size), -(-count // 1024) * 1024)
+    return next((size for size in SIZES if count <= size), -(-count // 512) * 512)
 
 
 def _fill(indices: np.ndarray, size: int, last: Any) -> np.ndarray:
@@ -122,6 +130,11 @@ def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
     products = jnp.matmul(new, values.T, precision=lax.Precision.HIGHEST)
     Q = Q.at[places].set(products, mode="drop")
     return values, Q.at[:, places].set(products.T, mode="drop")
+
+
+@jax.jit
+def _combine(values: Any, coefficients: Any) -> Any:
+    return jnp.matmul(coefficients, values, precision=lax.Precision.HIGHEST)
 
 
 @jax.jit

@@ -22,11 +22,12 @@ from jsvm.problems.potential import potential_primal
 from jsvm.solvers.potential.config import PSMO, Annealing
 from jsvm.solvers.potential.tile import Tile, size_of
 from jsvm.solvers.potential.violation import violations
+from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
 
 WHOLE = 256  # variables that are one tile from the beginning
-NEW, GROWTH = 64, 0.5  # new variables in a round: at least so many, or a part of the non-zero ones
-FRACTION = 0.1  # of the violation, to which a tile is solved
+NEW, GROWTH = 192, 0.5  # new variables in a round: at least so many, or a part of the non-zero ones
+FRACTION = 0.2  # of the violation, to which a tile is solved
 TURN = 40  # Newton steps in a round: the host has to look up now and then
 POLISHING = 3  # rounds after the tolerance is reached
 FINE = 1e-11  # of the largest gradient: what polishing aims at
@@ -66,7 +67,9 @@ class Tiles:
         self.newton_steps = self._idle = self._polished = 0
         self._width = 0.0
         self.status = Status.RUNNING
-        self._refresh()
+        self.output = output_of(data, self.alpha)
+        self._measure_gradient()
+        check_finite(self.gradient)
         self._judge(np.inf, np.inf)
 
     @property
@@ -95,10 +98,15 @@ class Tiles:
         )
         self.newton_steps += steps
         self.alpha[wanted] = best
-        self._refresh()
+        if self.tile.dtype == np.float64:
+            self.output = self.output + self.tile.combine(slots, best - last)
+        else:
+            self.output = output_of(self.data, self.alpha)
+        self._measure_gradient()
         if polishing and self.violation > before[0]:  # rounding is reached: what was before is best
             self.alpha[wanted] = last
-            self._refresh()
+            self.output = output_of(self.data, self.alpha)
+            self._measure_gradient()
         self._judge(*before)
         if self.solver.screening and self.annealing.done:
             self._screen()
@@ -118,13 +126,9 @@ class Tiles:
         """Return α of the user's variables."""
         return self.alpha[: self.vectors.size]
 
-    def _refresh(self) -> None:
-        """Compute Kα, G, the violations and the objective afresh."""
-        vectors = self.vectors
-        self.output = output_of(self.data, self.alpha)
-        self.gradient = np.asarray(
-            self.data.correlations(jnp.asarray(vectors.target) - self.output)
-        )
+    def _measure_gradient(self) -> None:
+        """Compute G from Kα, the violations and the objective."""
+        self.gradient = np.asarray(self.data.correlations(self.vectors.target - self.output))
         self._measure()
 
     def _measure(self) -> None:
@@ -190,15 +194,15 @@ class Tiles:
         return self._known_lengths
 
 
-def output_of(data: MatrixData, alpha: np.ndarray) -> Any:
+def output_of(data: MatrixData, alpha: np.ndarray) -> np.ndarray:
     """Return Kα, from the row objects that are used."""
     used = np.flatnonzero(alpha)
     if len(used) == 0:
-        return jnp.zeros(data.shape[0])
+        return np.zeros(data.shape[0])
     size = min(size_of(len(used)), data.shape[1])
     padded = np.concatenate([used, np.zeros(size - len(used), used.dtype)])
     coefficients = np.pad(alpha[used], (0, size - len(used)))
-    return _combine(jnp.asarray(data.objects(padded)), coefficients)
+    return np.asarray(_combine(jnp.asarray(data.objects(padded)), coefficients))
 
 
 def lengths_of(data: MatrixData) -> np.ndarray:
@@ -211,11 +215,9 @@ def lengths_of(data: MatrixData) -> np.ndarray:
     return np.concatenate(parts)[:count]
 
 
-@jax.jit
 def value_of(target: Any, output: Any, alpha: Any, epsilon: Any) -> Any:
     """Return ½‖Kα‖² − yᵀKα + ε‖α‖₁."""
-    smooth = jnp.dot(output, 0.5 * output - target, precision=lax.Precision.HIGHEST)
-    return smooth + epsilon * jnp.sum(jnp.abs(alpha))
+    return (output * (0.5 * output - target)).sum() + epsilon * abs(alpha).sum()
 
 
 @jax.jit
