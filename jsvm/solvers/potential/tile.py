@@ -16,12 +16,40 @@ from jsvm.problems.matrix_data import MatrixData
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.prepare import bucket
 
-SIZES = (16, 64, 256, 384, 512, 768, 1024, 1280, 1536, 2048)  # multiples of 512 beyond
+SIZES = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 1280, 1536, 2048)  # multiples of 512 beyond
 BATCHES = (16, 64, 256)  # new variables at a time
 
 
+class WholeTile:
+    """All variables of a small problem, in their order; only Q is kept.
+
+    Parameters
+    ----------
+    data : MatrixData
+        Where the values of row objects come from.
+    dtype : dtype
+        Of Q.
+    """
+
+    def __init__(self, data: MatrixData, dtype: np.dtype) -> None:
+        self.dtype, self.fetched = dtype, data.shape[1]
+        rows = data.all_objects()
+        products = rows @ rows.T if isinstance(rows, np.ndarray) else _gram(rows)
+        self._size = size_of(data.shape[1])
+        more = self._size - data.shape[1]
+        self.Q: Any = jnp.pad(jnp.asarray(products, dtype), (0, more))
+
+    def hold(self, wanted: np.ndarray) -> np.ndarray:
+        """Return the slots of these variables."""
+        return wanted
+
+    def improve(self, slots: np.ndarray, *problem: Any) -> tuple[np.ndarray, int, float]:
+        """Minimise over the variables in these slots; see :func:`improve`."""
+        return improve(self.Q, slots, *problem)
+
+
 class Tile:
-    """Slots for variables.
+    """Slots for variables of a large problem.
 
     Parameters
     ----------
@@ -56,36 +84,9 @@ class Tile:
         place[self.slots[used]] = used
         return place[wanted]
 
-    def improve(
-        self,
-        slots: np.ndarray,
-        alpha: np.ndarray,
-        gradient: np.ndarray,
-        lower: np.ndarray,
-        upper: np.ndarray,
-        epsilon: float,
-        width: float,
-        tol: float,
-        budget: int,
-    ) -> tuple[np.ndarray, int, float]:
-        """Minimise over the variables in these slots.
-
-        Returns their values, the number of Newton steps, and the width to go on with.
-        """
-
-        def spread(values: np.ndarray) -> np.ndarray:
-            full = np.zeros(len(self.slots), self.dtype)
-            full[slots] = values
-            return full
-
-        vectors = (spread(v) for v in (alpha, gradient, lower, upper))
-        change, at_zero, at_lower, at_upper, steps, width = jax.device_get(
-            _improve(self.Q, *vectors, epsilon, width, tol, np.int32(budget))
-        )
-        new = alpha + change[slots]
-        for where, bound in ((at_zero, 0.0), (at_lower, lower), (at_upper, upper)):
-            new = np.where(where[slots], bound, new)
-        return np.clip(new, lower, upper), int(steps), float(width)
+    def improve(self, slots: np.ndarray, *problem: Any) -> tuple[np.ndarray, int, float]:
+        """Minimise over the variables in these slots; see :func:`improve`."""
+        return improve(self.Q, slots, *problem)
 
     def combine(self, slots: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return Σ_j c_j k_j over the variables in these slots."""
@@ -115,6 +116,38 @@ class Tile:
         self.fetched += len(new)
 
 
+def improve(
+    Q: Any,
+    slots: np.ndarray,
+    alpha: np.ndarray,
+    gradient: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    epsilon: float,
+    width: float,
+    tol: float,
+    budget: int,
+) -> tuple[np.ndarray, int, float]:
+    """Minimise over the variables in some slots of a tile.
+
+    Returns their values, the number of Newton steps, and the width to go on with.
+    """
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        full = np.zeros(Q.shape[0], Q.dtype)
+        full[slots] = values
+        return full
+
+    vectors = (spread(v) for v in (alpha, gradient, lower, upper))
+    change, at_zero, at_lower, at_upper, steps, width = jax.device_get(
+        _improve(Q, *vectors, epsilon, width, tol, np.int32(budget))
+    )
+    new = alpha + change[slots]
+    for where, bound in ((at_zero, 0.0), (at_lower, lower), (at_upper, upper)):
+        new = np.where(where[slots], bound, new)
+    return np.clip(new, lower, upper), int(steps), float(width)
+
+
 def size_of(count: int) -> int:
     """Return the size of a tile for so many variables."""
     return next((size for size in SIZES if count <= size), -(-count // 512) * 512)
@@ -130,6 +163,11 @@ def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
     products = jnp.matmul(new, values.T, precision=lax.Precision.HIGHEST)
     Q = Q.at[places].set(products, mode="drop")
     return values, Q.at[:, places].set(products.T, mode="drop")
+
+
+@jax.jit
+def _gram(rows: Any) -> Any:
+    return jnp.matmul(rows, rows.T, precision=lax.Precision.HIGHEST)
 
 
 @jax.jit

@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.problems.matrix_data import MatrixData
+from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.problems.potential import potential_primal
 from jsvm.solvers.potential.config import PSMO, Annealing
-from jsvm.solvers.potential.tile import Tile, size_of
+from jsvm.solvers.potential.tile import Tile, WholeTile, size_of
 from jsvm.solvers.potential.violation import violations
 from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
@@ -31,6 +31,7 @@ FRACTION = 0.2  # of the violation, to which a tile is solved
 TURN = 40  # Newton steps in a round: the host has to look up now and then
 POLISHING = 3  # rounds after the tolerance is reached
 FINE = 1e-11  # of the largest gradient: what polishing aims at
+SEVERAL = 0.2  # of the row objects: so many are not gathered, a product with all of them is quicker
 PATIENCE = 8  # rounds without progress
 
 
@@ -55,10 +56,11 @@ class Tiles:
         solver: PSMO,
         dtype: np.dtype,
         start: np.ndarray,
-        tile: Tile | None = None,
+        tile: Tile | WholeTile | None = None,
     ) -> None:
         self.data, self.vectors, self.solver = data, vectors, solver
-        self.tile = Tile(data, dtype) if tile is None else tile
+        self._whole = data.shape[1] <= WHOLE
+        self.tile = tile or (WholeTile if self._whole else Tile)(data, dtype)
         self.alpha = start.astype(np.float64)
         largest = float(np.abs(vectors.linear).max(initial=0.0))
         self.annealing = Annealing(vectors.epsilon, largest, solver.tol, solver.annealing)
@@ -93,12 +95,12 @@ class Tiles:
             vectors.upper[wanted],
             self.annealing.epsilon,
             self._width,
-            self.fine if polishing else max(0.5 * self.annealing.tol, FRACTION * self.violation),
+            self._aim(),
             budget,
         )
         self.newton_steps += steps
         self.alpha[wanted] = best
-        if self.tile.dtype == np.float64:
+        if isinstance(self.tile, Tile) and self.tile.dtype == np.float64:
             self.output = self.output + self.tile.combine(slots, best - last)
         else:
             self.output = output_of(self.data, self.alpha)
@@ -143,7 +145,7 @@ class Tiles:
     def _choose(self) -> np.ndarray:
         """Return the variables of the next tile."""
         vectors, possible = self.vectors, self.possible
-        if len(possible) <= WHOLE:
+        if self._whole:
             return np.flatnonzero(possible)
         inside = (self.alpha > vectors.lower) & (self.alpha < vectors.upper)
         moving = inside | (self.violations > -self.violation)
@@ -153,6 +155,12 @@ class Tiles:
         if len(asking) > count:
             asking = asking[np.argpartition(-self.violations[asking], count)[:count]]
         return np.concatenate([kept, asking])
+
+    def _aim(self) -> float:
+        """Return the violation to which the next tile is solved."""
+        if self._polished > 0 or (self._whole and self.annealing.done):
+            return self.fine
+        return max(0.5 * self.annealing.tol, FRACTION * self.violation)
 
     def _judge(self, violation: float, objective: float) -> None:
         """Decide how to go on, knowing violation and objective before this round."""
@@ -199,10 +207,12 @@ def output_of(data: MatrixData, alpha: np.ndarray) -> np.ndarray:
     used = np.flatnonzero(alpha)
     if len(used) == 0:
         return np.zeros(data.shape[0])
+    if isinstance(data, DenseMatrix) and len(used) > SEVERAL * data.shape[1]:
+        return np.asarray(_combine(data.rows, alpha))
     size = min(size_of(len(used)), data.shape[1])
     padded = np.concatenate([used, np.zeros(size - len(used), used.dtype)])
     coefficients = np.pad(alpha[used], (0, size - len(used)))
-    return np.asarray(_combine(jnp.asarray(data.objects(padded)), coefficients))
+    return np.asarray(_combine(data.objects(padded), coefficients))
 
 
 def lengths_of(data: MatrixData) -> np.ndarray:
@@ -220,8 +230,14 @@ def value_of(target: Any, output: Any, alpha: Any, epsilon: Any) -> Any:
     return (output * (0.5 * output - target)).sum() + epsilon * abs(alpha).sum()
 
 
+def _combine(values: Any, coefficients: np.ndarray) -> Any:
+    return (
+        coefficients @ values if isinstance(values, np.ndarray) else _product(coefficients, values)
+    )
+
+
 @jax.jit
-def _combine(values: Any, coefficients: Any) -> Any:
+def _product(coefficients: Any, values: Any) -> Any:
     return jnp.matmul(coefficients, values, precision=lax.Precision.HIGHEST)
 
 
