@@ -1,13 +1,14 @@
 """Positive definite systems without LAPACK, whose threads fight XLA's for the cores of a CPU.
 
-Block elimination: with D = A_II⁻¹ for a block I and the others R,
+A = LLᵀ by blocks, with the inverses of the diagonal blocks of L in the place of these blocks: with
+W = L_II⁻¹ for a block I and the others R,
 
-    A_RR ← A_RR − A_RI D A_IR,   b_R ← b_R − A_RI D b_I,   and at the end   x_I = D(b_I − A_IR x_R).
+    L_RI = A_RI Wᵀ,   A_RR ← A_RR − L_RI L_RIᵀ,   y_I = W b_I,   b_R ← b_R − L_RI y_I,
 
-Only the blocks below the diagonal are kept. The inverses of the blocks on it are found inside one
-kernel, all the rest are matrix products on all cores: as fast as LAPACK on an idle machine, and a
-hundred times faster where its threads have to share the cores. On other devices the Cholesky factor
-is as good.
+and at the end x_I = Wᵀ(y_I − L_RIᵀ x_R). Only what is below the diagonal is kept. W is found inside
+one kernel, all the rest are matrix products on all cores: as fast as LAPACK on an idle machine, and
+a hundred times faster where its threads have to share the cores. On other devices the Cholesky
+factor of the library is as good.
 """
 
 import jax.numpy as jnp
@@ -16,10 +17,12 @@ from jaxtyping import Float
 
 from jsvm._typing import Array
 from jsvm.precision import default_platform
-from jsvm.solvers.inverse import SWEEP, product, sweep_inverse
+from jsvm.solvers.indexing import repeat
+from jsvm.solvers.inverse import product
 from jsvm.solvers.kernel_call import in_one_kernel
 
 SMALL, BLOCK, LARGE_BLOCK = 512, 128, 256  # systems up to SMALL have small blocks
+ROWS = 8  # eliminated at a time inside a block
 
 
 def solve_positive(A: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -31,7 +34,7 @@ def solve_positive(A: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array
             factor, half, left_side=True, lower=True, transpose_a=True
         )[:, 0]
     m = A.shape[0]
-    size = -(-m // SWEEP) * SWEEP
+    size = -(-m // ROWS) * ROWS
     if size > m:
         unit = jnp.diag((jnp.arange(size) >= m).astype(A.dtype))
         A, b = jnp.pad(A, (0, size - m)) + unit, jnp.pad(b, (0, size - m))
@@ -39,24 +42,88 @@ def solve_positive(A: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array
 
 
 def _eliminate(A: Array, b: Array) -> Array:
-    invert = in_one_kernel(sweep_inverse, reads_all=True)
+    invert = in_one_kernel(inverse_factor, reads_all=True)
     block = BLOCK if A.shape[0] <= SMALL else LARGE_BLOCK
     begins = range(0, A.shape[0], block)
     columns = [A[j:, j : j + block] for j in begins]  # from the diagonal downwards
     rights = [b[j : j + block] for j in begins]
-    inverses, belows = [], []
+    inverses, factors = [], []
     for k, column in enumerate(columns):
         width = column.shape[1]
-        D, below = invert(column[:width], jnp.int32(width)), column[width:]
-        scaled, rights[k] = product(below, D), product(D, rights[k])
-        inverses.append(D)
-        belows.append(below)
+        W = invert(column[:width])
+        factor, rights[k] = product(column[width:], W.T), product(W, rights[k])
+        inverses.append(W)
+        factors.append(factor)
         for j in range(k + 1, len(columns)):
             here = (j - k - 1) * block
-            rows = below[here : here + columns[j].shape[1]]
-            columns[j] = columns[j] - product(scaled[here:], rows.T)
+            rows = factor[here : here + columns[j].shape[1]]
+            columns[j] = columns[j] - product(factor[here:], rows.T)
             rights[j] = rights[j] - product(rows, rights[k])
-    x = rights[-1]
-    for D, below, right in list(zip(inverses, belows, rights, strict=True))[-2::-1]:
-        x = jnp.concatenate([right - product(D, product(x, below)), x])
+    x = product(rights[-1], inverses[-1])
+    for W, factor, right in list(zip(inverses, factors, rights, strict=True))[-2::-1]:
+        x = jnp.concatenate([product(right - product(x, factor), W), x])
     return x
+
+
+def inverse_factor(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """Return L⁻¹ for A = LLᵀ, eliminating some rows at a time; NaN if A is not positive definite.
+
+    The same row operations turn A into Lᵀ and the unit matrix into L⁻¹.
+    """
+    m = A.shape[0]
+    places = lax.iota(jnp.int32, m)
+    unit = (places[:, None] == places[None, :]).astype(A.dtype)
+    zero = jnp.int32(0)
+
+    def eliminate(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        A, W = carry
+        begin = k * ROWS
+        rows = lax.dynamic_slice(A, (begin, zero), (ROWS, m))
+        w = _small_factor(lax.dynamic_slice(rows, (zero, begin), (ROWS, ROWS)))
+        upper = _combine(w, rows)
+        inverse = _combine(w, lax.dynamic_slice(W, (begin, zero), (ROWS, m)))
+
+        def subtract(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            A, W = carry
+            start = (k + 1 + i) * ROWS, zero
+            factors = lax.dynamic_slice(upper, start[::-1], (ROWS, ROWS))
+            part = lax.dynamic_slice(A, start, (ROWS, m))
+            other = lax.dynamic_slice(W, start, (ROWS, m))
+            for r in range(ROWS):
+                part = part - factors[r][:, None] * upper[r][None, :]
+                other = other - factors[r][:, None] * inverse[r][None, :]
+            return (
+                lax.dynamic_update_slice(A, part, start),
+                lax.dynamic_update_slice(W, other, start),
+            )
+
+        A, W = repeat(m // ROWS - k - 1, subtract, (A, W))
+        return A, lax.dynamic_update_slice(W, inverse, (begin, zero))
+
+    return repeat(m // ROWS, eliminate, (A, unit))[1]
+
+
+def _combine(w: Array, rows: Array) -> Array:
+    """Return w·rows as sums of outer products."""
+    total = w[:, 0, None] * rows[0][None, :]
+    for r in range(1, ROWS):
+        total = total + w[:, r, None] * rows[r][None, :]
+    return total
+
+
+def _small_factor(A: Array) -> Array:
+    """Return L⁻¹ of a few rows, one pivot after the other."""
+    places = lax.iota(jnp.int32, ROWS)
+    unit = (places[:, None] == places[None, :]).astype(A.dtype)
+
+    def eliminate(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        A, W = carry
+        row = lax.dynamic_index_in_dim(A, k, 0, keepdims=False)
+        pivot = lax.rsqrt(jnp.where(row[k] > 0, row[k], jnp.nan))
+        row, inverse = row * pivot, lax.dynamic_index_in_dim(W, k, 0, keepdims=False) * pivot
+        below = jnp.where(places > k, row, 0.0)  # A is symmetric
+        A = A - below[:, None] * row[None, :]
+        W = W - below[:, None] * inverse[None, :]
+        return A, jnp.where((places == k)[:, None], inverse[None, :], W)
+
+    return repeat(ROWS, eliminate, (A, unit))[1]

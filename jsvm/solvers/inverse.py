@@ -135,7 +135,7 @@ def _sweep_all(
     diagonal = jnp.pad(jnp.where(free, ridge, 1.0), (0, size - m), constant_values=1.0)
     shifted = _add_diagonal(jnp.pad(masked, (0, size - m)), diagonal)
     last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
-    swept = (sweep_inverse if fits else _sweep_wide)(shifted, last + 1)[:m, :m]
+    swept = (_sweep if fits else _sweep_wide)(shifted, last + 1)[:m, :m]
     inverse = jnp.where(free[:, None] & free[None, :], swept, 0.0)
     positive = jnp.all(jnp.where(free, jnp.diagonal(swept), 1.0) > 0)  # false for NaN
     return jnp.where(positive, inverse, jnp.nan)
@@ -146,7 +146,7 @@ def _add_diagonal(A: Float[Array, "m m"], diagonal: Float[Array, " m"]) -> Float
     return A + jnp.where(places[:, None] == places[None, :], diagonal[:, None], 0.0)
 
 
-def sweep_inverse(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
+def _sweep(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
     """Return the inverse of the first `count` rows and columns, which the others do not touch.
 
     Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other columns R,
@@ -175,8 +175,8 @@ def sweep_inverse(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array,
 
 
 def _sweep_wide(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
-    """Do what :func:`sweep_inverse` does with matrix products, for many cores."""
-    invert = in_one_kernel(sweep_inverse, reads_all=True)
+    """Do what :func:`_sweep` does with matrix products, for many cores."""
+    invert = in_one_kernel(_sweep, reads_all=True)
 
     def sweep(k: Array, A: Array) -> Array:
         begin, rows, block = _block_rows(A, k, WIDE_SWEEP)

@@ -36,6 +36,8 @@ WIDEN = 4.0
 QUICK, SLOW = 6, 25  # Newton steps for one centre: fewer widen σ, so many narrow it
 HALVINGS = 12
 PATIENCE = 6  # centres without progress
+LITTLE = 1e-4  # a smaller decrease of f, relative to f, is no progress
+ROUNDING = 4.0  # units of rounding of a sum
 FIRST_WIDTH = 10.0  # of σ, in units of one over the mean of the diagonal
 
 
@@ -70,7 +72,7 @@ def begin(Q: Float[Array, "q q"], box: Box, width: Scalar) -> Search:
     least = 1.0 / jnp.maximum(jnp.mean(jnp.diagonal(Q)), jnp.finfo(Q.dtype).tiny)
     return Search(
         centre=nothing,
-        centre_value=_value(box, nothing, box.slope),
+        centre_value=_value(box, nothing, box.slope)[0],
         x=nothing,
         gradient=box.slope,
         width=jnp.where(width > 0, width, FIRST_WIDTH * least),
@@ -108,8 +110,7 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     error = jnp.max(jnp.where(inside, jnp.abs(p - s.x), 0.0)) / s.width
     error = error + jnp.max(jnp.abs(gradient - s.gradient))
     move = jnp.max(jnp.abs(s.centre - point)) / s.width
-    value = _value(box, point, gradient)
-    slack = 8 * jnp.finfo(value.dtype).eps * jnp.abs(value)
+    value, slack = _value(box, point, gradient)
     found = (error <= jnp.maximum(0.2 * move, 0.2 * tol)) & (value <= s.centre_value + slack)
     found &= s.turn > 0
     lost = s.turn >= SLOW
@@ -121,7 +122,8 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     )
     violation = _violation(box, point, gradient)
     better = found & (violation < s.violation)
-    progress = found & (violation < 0.9 * s.violation)
+    lower = s.centre_value - value > LITTLE * jnp.abs(value) + slack
+    progress = found & ((violation < 0.9 * s.violation) | lower)
     factor = jnp.where(found, jnp.where(s.turn <= QUICK, WIDEN, 1.0), 1.0 / WIDEN**2)
     return Search(
         centre=centre,
@@ -153,10 +155,9 @@ def _newton(Q: Float[Array, "q q"], box: Box, s: Search) -> Search:
     Qd = _times(Q, d)
 
     lengths = 0.5 ** jnp.arange(HALVINGS, dtype=h.dtype)
-    now = _psi(box, s, s.x, s.gradient)
-    ahead = jax.vmap(lambda t: _psi(box, s, s.x + t * d, s.gradient - t * Qd))(lengths)
+    now, slack = _psi(box, s, s.x, s.gradient)
+    ahead, _ = jax.vmap(lambda t: _psi(box, s, s.x + t * d, s.gradient - t * Qd))(lengths)
     slope = -jnp.dot(h, Qd)
-    slack = 8 * jnp.finfo(h.dtype).eps * jnp.abs(now)
     enough = ahead <= now + 1e-4 * lengths * slope + slack
     length = jnp.max(jnp.where(enough, lengths, 0.0))
     failed = broken | (length == 0)
@@ -188,20 +189,30 @@ def _same_side(x: Array, p: Array, box: Box) -> Array:
     return jnp.clip(x, low - box.origin, high - box.origin)
 
 
-def _psi(box: Box, s: Search, x: Array, gradient: Array) -> Array:
-    """Return ψ(x)."""
+def _psi(box: Box, s: Search, x: Array, gradient: Array) -> tuple[Array, Array]:
+    """Return ψ(x), and how far rounding lets it be known."""
     z, p = _shifted(box, s.centre, gradient, s.width)
-    envelope = jnp.dot(p, z - 0.5 * p) / s.width - _penalty(box, p)
-    return 0.5 * jnp.dot(x, box.slope - gradient) + envelope
+    return _sum(
+        0.5 * x * (box.slope - gradient), p * ((z - 0.5 * p) / s.width), -_penalties(box, p)
+    )
 
 
-def _value(box: Box, x: Array, gradient: Array) -> Array:
-    """Return f(α + x) − f(α); Qx is what the gradient has changed by."""
-    return -0.5 * jnp.dot(x, box.slope + gradient) + _penalty(box, x)
+def _value(box: Box, x: Array, gradient: Array) -> tuple[Array, Array]:
+    """Return f(α + x) − f(α), and how far rounding lets it be known.
+
+    Qx is what the gradient has changed by.
+    """
+    return _sum(-0.5 * x * (box.slope + gradient), _penalties(box, x))
 
 
-def _penalty(box: Box, x: Array) -> Array:
-    return box.epsilon * jnp.sum(jnp.abs(box.origin + x) - jnp.abs(box.origin))
+def _sum(*terms: Array) -> tuple[Array, Array]:
+    total = sum(jnp.sum(term) for term in terms)
+    size = sum(jnp.sum(jnp.abs(term)) for term in terms)
+    return jnp.asarray(total), ROUNDING * jnp.finfo(terms[0].dtype).eps * size
+
+
+def _penalties(box: Box, x: Array) -> Array:
+    return box.epsilon * (jnp.abs(box.origin + x) - jnp.abs(box.origin))
 
 
 def _violation(box: Box, x: Array, gradient: Array) -> Array:
