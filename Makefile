@@ -27,6 +27,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m bench.steps
 	$(BIN)/python -m bench.solvers
 	$(BIN)/python -m bench.scaling
+	$(BIN)/python -m bench.psvm
+	$(BIN)/python -m bench.psvm_variants
+	$(BIN)/python -m bench.psvm_matrix
+	$(BIN)/python -m bench.psvm_selection
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

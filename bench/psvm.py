@@ -108,6 +108,7 @@ def time_of_peer(name: str, epsilon: float, limit: float) -> dict[str, Any]:
 def time_of_ours(K: np.ndarray, y: np.ndarray, epsilon: float, repeat: int) -> dict[str, Any]:
     """Return the best time, that of the first run, and what was reached."""
     times = []
+    solution: Any = None
     for _ in range(repeat + 1):
         start = time.perf_counter()
         solution = solve(problems.psvm(K, y, np.inf, epsilon), solvers.PSMO(tol=TOL))

@@ -38,7 +38,8 @@ def fisher(X: np.ndarray, y: np.ndarray) -> np.ndarray:
 def orders(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     """Return the features by each method, the best first."""
     linear: Any = sklearn.svm.SVC(kernel="linear", C=1.0)
-    elimination = RFE(linear, n_features_to_select=1, step=0.1).fit(X, y)
+    tenth: Any = 0.1  # of the features in every step
+    elimination = RFE(linear, n_features_to_select=1, step=tenth).fit(X, y)
     selector = PSVMSelector(n_features_to_select=max(COUNTS)).fit(X, y)
     return {
         "Fisher": np.argsort(-fisher(X, y), kind="stable"),
@@ -49,7 +50,7 @@ def orders(X: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
 
 def error(X: np.ndarray, y: np.ndarray, test: tuple[np.ndarray, np.ndarray]) -> float:
     """Return the test error in % of a linear SVM with C by cross-validation."""
-    grid = GridSearchCV(sklearn.svm.SVC(kernel="linear"), {"C": COSTS}, cv=5)
+    grid: Any = GridSearchCV(sklearn.svm.SVC(kernel="linear"), {"C": COSTS}, cv=5)
     return 100 * (1 - float(grid.fit(X, y).score(*test)))
 
 

@@ -9,17 +9,40 @@ from jsvm.solvers import solve
 
 if TYPE_CHECKING:
     from jsvm import io, plots
-    from jsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall
+    from jsvm.estimators import (
+        PSVC,
+        PSVR,
+        SVC,
+        SVR,
+        NuSVC,
+        NuSVR,
+        OneClassSVM,
+        PSVMSelector,
+        SmallestBall,
+    )
 
-ESTIMATORS = ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "SmallestBall")
+ESTIMATORS = (
+    "PSVC",
+    "PSVR",
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "PSVMSelector",
+    "SmallestBall",
+)
 
 __all__ = [
+    "PSVC",
+    "PSVR",
     "SVC",
     "SVR",
     "Machine",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",
+    "PSVMSelector",
     "SmallestBall",
     "data",
     "io",

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -228,6 +229,7 @@ class TestErrors:
             problems.normalised(K, weight=np.ones(3))
 
     def test_solver(self):
+        bad: dict[str, Any]
         for bad in (
             dict(step="triple"), dict(block="lapack"), dict(tol=0.0), dict(changed=0),
             dict(max_steps=-1), dict(cache_size=0), dict(screening=True, block=None),
@@ -269,6 +271,8 @@ class TestData:
             np.testing.assert_allclose(K.objects(some), dense.T[some], atol=1e-12)
             np.testing.assert_allclose(K.all_objects(), dense.T, atol=1e-12)
             np.testing.assert_allclose(K.correlations(jnp.asarray(r)), dense.T @ r, atol=1e-10)
+            two = np.stack([r, np.cos(r)], axis=1)
+            np.testing.assert_allclose(K.correlations(jnp.asarray(two)), dense.T @ two, atol=1e-10)
 
     def test_the_same_matrix_in_all_forms(self, rng):
         X, Z = rng.normal(size=(20, 3)), rng.normal(size=(7, 3))
@@ -302,6 +306,25 @@ class TestData:
                 np.testing.assert_allclose(copies.mean, mean, rtol=1e-12)
                 keep = np.arange(6) != 2
                 np.testing.assert_allclose(np.asarray(copies.scale)[keep], length[keep], rtol=1e-9)
+
+    def test_sparse_columns_that_are_constant_or_far_from_zero(self, rng):
+        X = np.concatenate([rng.normal(size=(1, 50)).repeat(30, axis=0), np.zeros((30, 3))], axis=1)
+        assert not problems.normalised(csr_array(X)).varies.any()
+        far = rng.normal(size=(30, 4)) + 1e6
+        sparse, dense = problems.normalised(csr_array(far)), problems.normalised(far)
+        np.testing.assert_allclose(sparse.scale, dense.scale, rtol=1e-9)
+
+    def test_checkpoint_of_sparse_data(self, tmp_path, rng):
+        X = csr_array(rng.normal(size=(30, 9)) * (rng.uniform(size=(30, 9)) < 0.4))
+        for K in (X, problems.KernelMatrix(kernels.RBF(0.5), X, X)):
+            problem = problems.psvm(problems.normalised(K), np.arange(30.0) - 14.5, 9.0, 0.1)
+            path = tmp_path / type(K).__name__
+            first = solve(problem, checkpoint=path)
+            assert solve(problem, checkpoint=path).newton_steps < first.newton_steps
+        with pytest.raises(ValueError, match="another problem"):
+            solve(
+                problems.psvm(problems.normalised(2 * X), np.zeros(30), 9.0, 0.1), checkpoint=path
+            )
 
     @pytest.mark.parametrize("name", ["newton", "dual, paper, annealing=False"])
     def test_streamed_equals_dense(self, name):

@@ -2,7 +2,20 @@
 
 from jsvm.estimators.nu_svc import NuSVC
 from jsvm.estimators.one_class import OneClassSVM, SmallestBall
+from jsvm.estimators.psvc import PSVC
+from jsvm.estimators.psvm_selector import PSVMSelector
+from jsvm.estimators.psvr import PSVR
 from jsvm.estimators.svc import SVC
 from jsvm.estimators.svr import SVR, NuSVR
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "SmallestBall"]
+__all__ = [
+    "PSVC",
+    "PSVR",
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
+    "OneClassSVM",
+    "PSVMSelector",
+    "SmallestBall",
+]

@@ -1,6 +1,5 @@
 """What the estimators share: data, kernel, solver, support vectors, and the report of a fit."""
 
-import numbers
 import warnings
 from typing import Any
 
@@ -11,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from jsvm.estimators.parameters import solver_of
 from jsvm.estimators.two_class import Watch
 from jsvm.evaluate import decision_values
 from jsvm.kernels import Kernel, resolve
@@ -28,6 +28,7 @@ class KernelMachine(BaseEstimator):
     """A machine f(x) = Σ_i β_i k(x, x_i) + b that a solver of quadratic programs trains."""
 
     n_features_in_: int
+    _solver_type: type = SMO
 
     # Whatever is given is stored; fit checks it, as scikit-learn asks.
     def __init__(
@@ -64,7 +65,7 @@ class KernelMachine(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.pairwise = self._square
         tags.input_tags.sparse = not self._precomputed
         return tags
 
@@ -72,7 +73,7 @@ class KernelMachine(BaseEstimator):
         """Return plain arrays and numbers, no device buffers, with the version of the format."""
         inherited: Any = super().__getstate__()
         state: dict[str, Any] = dict(inherited)
-        for name in ("kernel", "kernel_"):
+        for name in ("kernel", "kernel_", "rows"):
             if name in state:
                 state[name] = jax.tree.map(_on_host, state[name])
         return state | {"_jsvm_format": FORMAT}
@@ -87,24 +88,14 @@ class KernelMachine(BaseEstimator):
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _solver_of_parameters(self) -> SMO:
+    @property
+    def _square(self) -> bool:
+        """Whether X is the kernel matrix of the examples, so that its columns are examples, too."""
+        return self._precomputed
+
+    def _solver_of_parameters(self) -> Any:
         """Return the solver that the parameters describe; raise ValueError if they are bad."""
-        if not isinstance(self.max_iter, numbers.Integral) or self.max_iter < -1:
-            raise ValueError(f"max_iter={self.max_iter!r} must be a whole number >= -1")
-        if not isinstance(self.solver, SMO | None):
-            raise ValueError(f"solver={self.solver!r} must be None or a solvers.SMO")
-        if self.solver is not None:
-            return self.solver
-        for name in ("tol", "cache_size"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not float(value) > 0:
-                raise ValueError(f"{name}={value!r} must be a positive number")
-        return SMO(
-            tol=float(self.tol),
-            max_steps=None if self.max_iter == -1 else int(self.max_iter),
-            time_limit=self.time_limit,
-            cache_size=float(self.cache_size),
-        )
+        return solver_of(self, self._solver_type)
 
     def _read(self, X: Any, *y: Any, **checks: Any) -> Any:
         """Return the validated training data: X, or X and y."""
@@ -117,7 +108,7 @@ class KernelMachine(BaseEstimator):
             **checks,
         )
         X = data[0] if y else data
-        if self._precomputed and X.shape[0] != X.shape[1]:
+        if self._square and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square X, not {X.shape}")
         return data
 
@@ -133,7 +124,7 @@ class KernelMachine(BaseEstimator):
     def _present(self, X: Any, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X and the weights without the examples of weight zero, and who is left."""
         present = np.flatnonzero(weight > 0)
-        return present_rows(X, present, self._precomputed), weight[present], present
+        return present_rows(X, present, self._square), weight[present], present
 
     def _gram(self, X: Any, weight: np.ndarray) -> Any:
         """Return what a problem takes as K, for rows that are present; sets `kernel_`."""
@@ -174,22 +165,14 @@ class KernelMachine(BaseEstimator):
         self._report(solver)
         return solution
 
-    def _report(self, solver: SMO) -> None:
+    def _report(self, solver: Any) -> None:
         """Set `fit_status_` and `n_iter_`; warn of what did not converge."""
-        statuses = [Status(solution.status) for solution in self.solutions_]
-        self.fit_status_ = int(any(status != Status.CONVERGED for status in statuses))
-        self.n_iter_ = np.array([solution.steps for solution in self.solutions_], np.int32)
-        if Status.UNBOUNDED in statuses:
-            raise ValueError(f"C={getattr(self, 'C', None)}: {Status.UNBOUNDED.message}")
-        for solution, status in zip(self.solutions_, statuses, strict=True):
-            if status != Status.CONVERGED:
-                warnings.warn(
-                    f"{type(self).__name__} stopped at a KKT gap of {solution.violation:.3g} "
-                    f"(tol={solver.tol}): {status.message}",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
-                break
+        self.n_iter_ = np.array([self._steps(solution) for solution in self.solutions_], np.int32)
+        self.fit_status_ = status_of(self, self.solutions_, solver.tol)
+
+    def _steps(self, solution: Solution) -> int:
+        """Return what `n_iter_` counts."""
+        return solution.steps
 
     def _keep(self, X: Any, present: np.ndarray, beta: np.ndarray, bias: float) -> None:
         """Keep the support vectors of a machine with one output."""
@@ -230,6 +213,23 @@ class KernelMachine(BaseEstimator):
             f"{self.n_features_in_} features as input: kernel values with all training examples, "
             f"or with the {len(self.support_)} support vectors, in the order of support_"
         )
+
+
+def status_of(estimator: Any, solutions: list[Solution], tol: float, stacklevel: int = 5) -> int:
+    """Return 0 if all solutions have converged, and 1, with a warning, if one has not."""
+    statuses = [Status(solution.status) for solution in solutions]
+    if Status.UNBOUNDED in statuses:
+        raise ValueError(f"C={getattr(estimator, 'C', None)}: {Status.UNBOUNDED.message}")
+    for solution, status in zip(solutions, statuses, strict=True):
+        if status != Status.CONVERGED:
+            warnings.warn(
+                f"{type(estimator).__name__} stopped at a KKT gap of {solution.violation:.3g} "
+                f"(tol={tol}): {status.message}",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+            return 1
+    return 0
 
 
 def present_rows(X: Any, rows: np.ndarray, square: bool) -> Any:

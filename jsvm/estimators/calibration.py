@@ -26,7 +26,7 @@ def fit_sigmoids(
     seed: Any,
 ) -> list[Sigmoid]:
     """Return a sigmoid for each problem; `X` and `K` are the points and their kernel."""
-    parts, held_out, kinds = [], [], _kinds(X)
+    parts, held_out, kinds = [], [], row_kinds(X)
     decisions = [np.zeros(len(problem.examples)) for problem in problems]
     for k, problem in enumerate(problems):
         folds = _folds(kinds[problem.examples], problem.signs, seed)
@@ -49,7 +49,7 @@ def fit_sigmoids(
     ]
 
 
-def _kinds(X: Any) -> np.ndarray:
+def row_kinds(X: Any) -> np.ndarray:
     """Return a number for each row of X, the same for equal rows; their order is the rows'."""
     if is_sparse(X):
         X = X.tocsr(copy=True)

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from jsvm.estimators.base import KernelMachine, present_rows
 from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
 from jsvm.estimators.grid import folds_of, kernel_of, scorer
+from jsvm.estimators.labels import check_presence, class_factors, encoded
 from jsvm.estimators.two_class import (
     Machine,
     TwoClass,
@@ -79,11 +79,11 @@ class Classifier(ClassifierMixin, KernelMachine):
         """
         solver, machine = self._check_parameters(), self._machine()
         X, y, codes, weight = self._labelled(X, y, sample_weight)
-        costs = weight * self._class_weights(y, codes, weight)
+        costs = weight * class_factors(self.class_weight, self.classes_, y, codes, weight)
         present = np.flatnonzero(costs > 0)
         codes, n = codes[present], len(y)
-        self._check_present(codes)
-        weight, X = weight[present], present_rows(X, present, self._precomputed)
+        check_presence(self.classes_, codes)
+        weight, X = weight[present], present_rows(X, present, self._square)
         costs = costs[present] * self._cost(n, present, codes)
         K, dtype = self._gram(X, weight), working_dtype(self.dtype)
 
@@ -165,33 +165,8 @@ class Classifier(ClassifierMixin, KernelMachine):
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """Return the validated data: X, y, y as numbers, and weights; sets `classes_`."""
         X, y = self._read(X, y, ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "y holds one class only: The number of classes has to be greater than one; "
-                f"got {len(self.classes_)} class"
-            )
+        self.classes_, codes = encoded(y)
         return X, y, codes, self._weights(X, sample_weight)
-
-    def _class_weights(self, y: Any, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Return the factor of every example."""
-        if self.class_weight is None:
-            return np.ones(len(codes))
-        values = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=y, sample_weight=weight
-        )
-        if not (np.isfinite(values).all() and (values >= 0).all()):
-            raise ValueError(f"class_weight={self.class_weight!r} must be finite numbers >= 0")
-        return values[codes]
-
-    def _check_present(self, codes: np.ndarray) -> None:
-        absent = np.setdiff1d(np.arange(len(self.classes_)), codes)
-        if len(absent):
-            raise ValueError(
-                "sample_weight or class_weight is zero on all of class "
-                f"{self.classes_[absent[0]]!r}"
-            )
 
     def _problems(self, codes: np.ndarray) -> list[TwoClass]:
         classes = len(self.classes_)
@@ -248,9 +223,10 @@ class Classifier(ClassifierMixin, KernelMachine):
         classes = len(own.classes_)
 
         def parts(train: np.ndarray) -> list[Part]:
-            costs = weight[train] * own._class_weights(y[train], codes[train], weight[train])
+            given = y[train], codes[train], weight[train]
+            costs = weight[train] * class_factors(own.class_weight, own.classes_, *given)
             some = train[costs > 0]
-            own._check_present(codes[some])
+            check_presence(own.classes_, codes[some])
             problems, costs = own._problems(codes[some]), costs[costs > 0]
             own._check(problems, costs)
             return [Part(some[p.examples], p.signs, costs[p.examples]) for p in problems]

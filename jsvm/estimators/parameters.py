@@ -37,5 +37,38 @@ def positive_cost(C: Any) -> float:
     return float(C)
 
 
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return a whole number not below `least`; raise ValueError if it is none."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number >= {least}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, known: tuple[Any, ...]) -> Any:
+    """Return one of the known values; raise ValueError if it is none."""
+    if not isinstance(value, str | None) or value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {known}")
+    return value
+
+
+def solver_of(estimator: Any, kind: type) -> Any:
+    """Return the solver that the parameters describe; raise ValueError if they are bad."""
+    whole_number("max_iter", estimator.max_iter, -1)
+    if isinstance(estimator.solver, kind):
+        return estimator.solver
+    if estimator.solver is not None:
+        raise ValueError(f"solver={estimator.solver!r} must be None or a solvers.{kind.__name__}")
+    for name in ("tol", "cache_size"):
+        value = getattr(estimator, name)
+        if not isinstance(value, numbers.Real) or not float(value) > 0:
+            raise ValueError(f"{name}={value!r} must be a positive number")
+    return kind(
+        tol=float(estimator.tol),
+        max_steps=None if estimator.max_iter == -1 else int(estimator.max_iter),
+        time_limit=estimator.time_limit,
+        cache_size=float(estimator.cache_size),
+    )
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -199,9 +199,11 @@ class Normalised:
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
         """Return Kᵀr."""
         if isinstance(self.matrix, SparseMatrix):  # nothing becomes dense
-            weighted = jnp.asarray(self.root_weight) * vectors
-            raw = self.matrix.correlations(weighted) - jnp.asarray(self.mean) * weighted.sum()
-            return raw * self._of(slice(None))[1]
+            one = vectors.ndim == 1
+            weighted = jnp.asarray(self.root_weight)[:, None] * vectors.reshape(len(vectors), -1)
+            mean, inverse = (v[:, None] for v in self._of(slice(None)))
+            raw = self.matrix.correlations(weighted) - mean * weighted.sum(axis=0)[None, :]
+            return (raw * inverse)[:, 0] if one else raw * inverse
         return jnp.concatenate([_product(values, vectors) for values in _blocks(self)])
 
     def all_objects(self) -> Float[Array, "p l"]:
@@ -292,11 +294,23 @@ def _moments(values: Float[Array, "q l"], weight: Float[Array, " l"]) -> tuple[A
 
 
 def _sparse_moments(data: SparseMatrix, weight: np.ndarray) -> tuple[Any, Any, Any]:
-    by_object, total = data.by_object, weight.sum()
-    mean = by_object @ weight / total
-    squares = by_object.multiply(by_object) @ weight - total * mean**2
-    largest = np.asarray(abs(by_object).max(axis=1).todense()).reshape(-1)
-    return mean, np.maximum(squares, 0.0), largest
+    """Return the same of a sparse matrix; what is not stored is zero, and deviates by the mean."""
+    by_object, total, count = data.by_object, weight.sum(), data.shape[1]
+    owner = np.repeat(np.arange(count), np.diff(by_object.indptr))
+    values, weights = by_object.data.astype(np.float64), weight[by_object.indices]
+
+    def sums(terms: np.ndarray) -> np.ndarray:
+        return np.bincount(owner, terms, minlength=count)
+
+    least, most = (
+        np.asarray(extreme.todense(), np.float64).reshape(-1)
+        for extreme in (by_object.min(axis=1), by_object.max(axis=1))
+    )
+    mean = np.where(least == most, least, sums(weights * values) / total)
+    unstored = total - sums(weights)
+    square = sums(weights * (values - mean[owner]) ** 2) + unstored * mean**2
+    square = np.where(least == most, 0.0, square)
+    return mean, square, np.maximum(np.abs(least), np.abs(most))
 
 
 def _blocks(data: Any) -> Any:

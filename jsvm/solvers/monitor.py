@@ -6,14 +6,15 @@ callback, and saves a checkpoint. Whatever stops a run, the best point so far is
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
-from jsvm.problems import QuadraticProgram
+from jsvm.kernels.sparse import is_sparse
+from jsvm.problems import QuadraticProgram, SparseMatrix
 from jsvm.solvers.status import Status
 
 CHECKPOINT_SECONDS = 30.0
@@ -146,13 +147,23 @@ class Checkpoint:
 def fingerprint(problem: QuadraticProgram) -> str:
     """Return a digest of a program; of a large array a regular sample of its rows."""
     digest = hashlib.blake2b(digest_size=16)
-    for leaf in jax.tree.leaves(problem):
-        array = np.asarray(leaf)
+    for array in _arrays(problem):
         stride = max(1, array.size // 2**20)
         some = array[::stride] if array.ndim else array
         digest.update(f"{array.shape}".encode())
         digest.update(np.ascontiguousarray(some, np.float64).tobytes())
     return digest.hexdigest()
+
+
+def _arrays(problem: Any) -> Iterator[np.ndarray]:
+    """Yield all numbers of a problem, those of sparse matrices as they are stored."""
+    for leaf in jax.tree.leaves(problem):
+        leaf = leaf.matrix if isinstance(leaf, SparseMatrix) else leaf
+        if is_sparse(leaf):
+            rows = leaf.tocsr()
+            yield from (rows.data, rows.indices, rows.indptr)
+        else:
+            yield np.asarray(leaf)
 
 
 class _Bar:

@@ -1,6 +1,5 @@
 """The host's side of solving a P-SVM: precision, padding, which solver, and the certificate."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -22,6 +21,7 @@ from jsvm.solvers.prepare import bucket
 from jsvm.solvers.status import Solution, Status
 
 DOUBLE = np.dtype("float64")
+LARGE = 2**20  # entries of a matrix
 
 
 def solve_potential(
@@ -99,15 +99,22 @@ def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
 
 
 def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vectors]:
-    """Return K, in memory if it fits the budget, and the rest; padded to one of few sizes."""
+    """Return K, in memory if it fits the budget, and the rest.
+
+    Where the device is the host K stays in NumPy, whose products need no compilation. Elsewhere it
+    is padded to one of few sizes.
+    """
     hessian: Normal = problem.hessian
     data: MatrixData = hessian.data
     length, count = data.shape
-    wide, long = bucket(count), bucket(length)
-    if _is_ready(data) or isinstance(data, SparseMatrix) or 8 * wide * long > budget:
-        wide, long = count, length
-    else:
-        data = DenseMatrix(_padded(data, (wide, long)))
+    long, wide = length, count
+    if not isinstance(data, SparseMatrix) and 8 * bucket(count) * bucket(length) <= budget:
+        if default_platform() == "cpu":
+            data = DenseMatrix(_on_host(data))
+        else:
+            long, wide = bucket(length), bucket(count)
+            rows = jnp.asarray(data.all_objects(), jnp.float64)
+            data = DenseMatrix(jnp.pad(rows, ((0, wide - count), (0, long - length))))
 
     def pad(values: Any, size: int) -> np.ndarray:
         values = np.asarray(values, float)
@@ -115,32 +122,21 @@ def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vect
 
     epsilon = 0.0 if problem.l1 is None else float(problem.l1)
     bounds = pad(problem.lower, wide), pad(problem.upper, wide)
-    return data, Vectors(
-        count, pad(hessian.target, long), pad(problem.linear, wide), *bounds, epsilon
-    )
+    vectors = Vectors(count, pad(hessian.target, long), pad(problem.linear, wide), *bounds, epsilon)
+    return data, vectors
 
 
-def _is_ready(data: MatrixData) -> bool:
-    """Tell whether K can stay where it is: on the host, with the devices that are the host's."""
-    if default_platform() != "cpu" or not isinstance(data, DenseMatrix):
-        return False
-    rows = data.rows
-    return isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.dtype == np.float64
-
-
-def _padded(data: MatrixData, shape: tuple[int, int]) -> jax.Array:
-    """Return Kᵀ in float64 with rows and columns of zeros up to a shape."""
+def _on_host(data: MatrixData) -> np.ndarray:
+    """Return Kᵀ in float64, each row object in one piece."""
     rows: Any = data.all_objects()
-    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous:
-        return _pad_to(rows.T, shape, turned=True)  # XLA turns it faster than NumPy
-    return _pad_to(rows, shape, turned=False)
+    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and rows.size > LARGE:
+        rows = _turned(rows.T)  # XLA turns a large matrix faster than NumPy
+    return np.ascontiguousarray(rows, np.float64)
 
 
-@partial(jax.jit, static_argnames=("shape", "turned"))
-def _pad_to(rows: Any, shape: tuple[int, int], turned: bool) -> Any:
-    rows = rows.T if turned else rows
-    more = [(0, size - given) for size, given in zip(shape, rows.shape, strict=True)]
-    return jnp.pad(rows.astype(jnp.float64), more)
+@jax.jit
+def _turned(matrix: Any) -> Any:
+    return matrix.T
 
 
 def certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solution:

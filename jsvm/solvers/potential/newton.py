@@ -206,9 +206,9 @@ def _value(box: Box, x: Array, gradient: Array) -> tuple[Array, Array]:
 
 
 def _sum(*terms: Array) -> tuple[Array, Array]:
-    total = sum(jnp.sum(term) for term in terms)
-    size = sum(jnp.sum(jnp.abs(term)) for term in terms)
-    return jnp.asarray(total), ROUNDING * jnp.finfo(terms[0].dtype).eps * size
+    every = jnp.stack(terms)
+    unit = ROUNDING * float(jnp.finfo(every.dtype).eps)
+    return jnp.sum(every), unit * jnp.sum(jnp.abs(every))
 
 
 def _penalties(box: Box, x: Array) -> Array:

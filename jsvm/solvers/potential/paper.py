@@ -61,6 +61,9 @@ class PaperSMO:
         self.annealing = Annealing(
             vectors.epsilon, float(np.abs(vectors.linear).max()), solver.tol, solver.annealing
         )
+        self.kernel_rows = self.newton_steps = self.steps = self._confirmations = 0
+        self.status = Status.RUNNING
+        self._run = self._begin(start.astype(np.float64))
         size = len(vectors.linear)
         self._capacity = int(np.clip(solver.cache_size * 1e6 / (8 * size), 4, size))
         self._slot = np.full(size, -1, np.int32)
@@ -71,9 +74,6 @@ class PaperSMO:
         self._rows = Rows(
             jnp.zeros((self._capacity, size)), self._slot, np.where(lengths > 0, lengths, 1.0) ** 2
         )
-        self.kernel_rows = self.newton_steps = self.steps = self._confirmations = 0
-        self.status = Status.RUNNING
-        self._run = self._begin(start.astype(np.float64))
 
     @property
     def alpha(self) -> np.ndarray:

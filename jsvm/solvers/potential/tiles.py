@@ -26,7 +26,7 @@ from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
 
 WHOLE = 256  # variables that are one tile from the beginning
-NEW, GROWTH = 192, 0.5  # new variables in a round: at least so many, or a part of the non-zero ones
+NEW, GROWTH = 64, 0.5  # new variables in a round: at least so many, or a part of the non-zero ones
 FRACTION = 0.2  # of the violation, to which a tile is solved
 TURN = 40  # Newton steps in a round: the host has to look up now and then
 POLISHING = 3  # rounds after the tolerance is reached
@@ -60,7 +60,6 @@ class Tiles:
     ) -> None:
         self.data, self.vectors, self.solver = data, vectors, solver
         self._whole = data.shape[1] <= WHOLE
-        self.tile = tile or (WholeTile if self._whole else Tile)(data, dtype)
         self.alpha = start.astype(np.float64)
         largest = float(np.abs(vectors.linear).max(initial=0.0))
         self.annealing = Annealing(vectors.epsilon, largest, solver.tol, solver.annealing)
@@ -72,6 +71,7 @@ class Tiles:
         self.output = output_of(data, self.alpha)
         self._measure_gradient()
         check_finite(self.gradient)
+        self.tile = tile or (WholeTile if self._whole else Tile)(data, dtype)
         self._judge(np.inf, np.inf)
 
     @property
@@ -151,7 +151,8 @@ class Tiles:
         moving = inside | (self.violations > -self.violation)
         kept = np.flatnonzero((self.alpha != 0) & possible & moving)
         asking = np.flatnonzero((self.alpha == 0) & possible & (self.violations > 0))
-        count = size_of(len(kept) + max(NEW, int(GROWTH * len(kept)))) - len(kept)
+        size = max(WHOLE, size_of(len(kept) + max(NEW, int(GROWTH * len(kept)))))
+        count = size - len(kept)
         if len(asking) > count:
             asking = asking[np.argpartition(-self.violations[asking], count)[:count]]
         return np.concatenate([kept, asking])

@@ -1,0 +1,46 @@
+"""Labels of classes: as numbers, with weights, and whether they are all there."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, sorted, and every label as the number of its class."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y holds one class only: The number of classes has to be greater than one; "
+            f"got {len(classes)} class"
+        )
+    return classes, codes
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, y: Any, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of the weight of every example; 'balanced' counts with the weights."""
+    if class_weight is None:
+        return np.ones(len(codes))
+    values = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weight)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"class_weight={class_weight!r} must be finite numbers >= 0")
+    return values[codes]
+
+
+def check_presence(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Raise ValueError if a class has no example left."""
+    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    if len(absent):
+        raise ValueError(
+            f"sample_weight or class_weight is zero on all of class {classes[absent[0]]!r}"
+        )
+
+
+def against_rest(codes: np.ndarray, classes: int) -> np.ndarray:
+    """Return targets ±1: of two classes one row, the second is +1; else each against the rest."""
+    chosen = np.arange(1, 2) if classes == 2 else np.arange(classes)
+    return np.where(codes[None, :] == chosen[:, None], 1.0, -1.0)
