@@ -15,7 +15,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
+from jsvm.implicit import attach
 from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
@@ -74,7 +76,8 @@ def solve(
     -------
     Solution
         NumPy arrays and numbers; JAX arrays inside a transformation. Its `history` has the dict of
-        every round.
+        every round. α, bias, multipliers and objectives have derivatives with respect to all that
+        the problem was made from (:mod:`jsvm.implicit`), in forward and reverse mode.
 
     Examples
     --------
@@ -90,13 +93,15 @@ def solve(
     if solver is None:
         solver = PSMO() if potential else SMO()
     start = start.alpha if isinstance(start, Solution) else start
-    if isinstance(solver, PSMO):
-        if not potential:
-            raise ValueError("solver=PSMO(...) is for problems.psvm; use SMO(...) for this problem")
-        if is_traced(problem, start):
-            return solve_potential_traced(problem, solver, start)
-    elif is_traced(problem, start):
-        return _solve_traced(problem, solver, start)
+    if isinstance(solver, PSMO) and not potential:
+        raise ValueError("solver=PSMO(...) is for problems.psvm; use SMO(...) for this problem")
+    if is_traced(problem, start):
+        values, start = without_derivative((problem, start))
+        if is_traced(values, start):
+            traced: Any = solve_potential_traced if isinstance(solver, PSMO) else _solve_traced
+            return differentiable(problem, traced(values, solver, start))
+        options: Any = {"progress": progress, "callback": callback, "checkpoint": checkpoint}
+        return differentiable(problem, solve(values, solver, start, dtype=dtype, **options))
     validate(problem)
     chosen = working_dtype(dtype)
     file = None if checkpoint is None else Checkpoint(checkpoint, problem)
@@ -106,6 +111,32 @@ def solve(
         if isinstance(solver, PSMO):
             return solve_potential(problem, solver, start, chosen, monitor)
         return _solve_concrete(problem, solver, start, chosen, monitor)
+
+
+def differentiable(problem: QuadraticProgram, solution: Solution) -> Solution:
+    """Return the solution as a function of its problem."""
+    dtype = jnp.result_type(problem.linear)
+    values = (solution.alpha, solution.multipliers, solution.objective)
+    alpha, multipliers, objective = attach(problem, *(jnp.asarray(v, dtype) for v in values))
+    if isinstance(problem.hessian, Normal):
+        bias = jnp.mean(jnp.asarray(problem.hessian.target))
+    else:
+        bias = jnp.mean(multipliers) if problem.group_count else jnp.asarray(solution.bias, dtype)
+    # In the optimum the primal objective is minus the other one, whatever the problem.
+    gap = without_derivative(jnp.asarray(solution.primal_objective, dtype) + objective)
+    return replace(
+        solution,
+        alpha=alpha,
+        multipliers=multipliers,
+        bias=bias,
+        objective=objective,
+        primal_objective=gap - objective,
+    )
+
+
+def without_derivative(tree: Any) -> Any:
+    """Return the values without what JAX differentiates; what is no tracer is left alone."""
+    return jax.tree.map(lambda v: lax.stop_gradient(v) if is_traced(v) else v, tree)
 
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:

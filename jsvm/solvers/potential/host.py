@@ -11,6 +11,7 @@ from jsvm.precision import default_platform, scope
 from jsvm.problems import DenseMatrix, Normal, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
 from jsvm.problems.potential import potential_primal
+from jsvm.problems.reductions import SLICES
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.potential.config import PSMO
 from jsvm.solvers.potential.newton import Box, advance, begin
@@ -32,7 +33,9 @@ def solve_potential(
     saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
     alpha = alpha if saved is None else _start(problem, saved)
     with scope(DOUBLE):
-        data, vectors = prepared(problem, solver.cache_size * 1e6)
+        # The steps of the papers compare slices of vectors of equal length.
+        multiple = 1 if solver.block == "newton" else SLICES
+        data, vectors = prepared(problem, solver.cache_size * 1e6, multiple)
         alpha = np.pad(alpha, (0, data.shape[1] - vectors.size))
         kind = Tiles if solver.block == "newton" else PaperSMO
         work = kind(data, vectors, solver, dtype, alpha)
@@ -98,8 +101,10 @@ def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
     return np.clip(alpha, lower, upper)
 
 
-def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vectors]:
-    """Return K, in memory if it fits the budget, and the rest.
+def prepared(
+    problem: QuadraticProgram, budget: float, multiple: int = 1
+) -> tuple[MatrixData, Vectors]:
+    """Return K, in memory if it fits the budget, and the rest; of variables a `multiple` if so.
 
     Where the device is the host K stays in NumPy, whose products need no compilation. Elsewhere it
     is padded to one of few sizes.
@@ -110,7 +115,9 @@ def prepared(problem: QuadraticProgram, budget: float) -> tuple[MatrixData, Vect
     long, wide = length, count
     if not isinstance(data, SparseMatrix) and 8 * bucket(count) * bucket(length) <= budget:
         if default_platform() == "cpu":
-            data = DenseMatrix(_on_host(data))
+            wide = -(-count // multiple) * multiple
+            rows = _on_host(data)
+            data = DenseMatrix(np.pad(rows, ((0, wide - count), (0, 0))) if wide > count else rows)
         else:
             long, wide = bucket(length), bucket(count)
             rows = jnp.asarray(data.all_objects(), jnp.float64)
