@@ -21,7 +21,6 @@ The active set settles in a few steps where single steps take millions: it is th
 optimisation of 000 (section 3.2) with the signs and bounds found along the way.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -39,7 +38,6 @@ HALVINGS = 12
 PATIENCE = 6  # centres without progress
 LITTLE = 1e-4  # a smaller decrease of f, relative to f, is no progress
 ROUNDING = 4.0  # units of rounding of a sum
-SMALLEST_GATHERED = 128  # variables of a tile
 FIRST_WIDTH = 10.0  # of σ, in units of one over the mean of the diagonal
 
 
@@ -87,25 +85,16 @@ def begin(Q: Float[Array, "q q"], box: Box, width: Scalar) -> Search:
 
 
 def advance(
-    Q: Float[Array, "q q"],
-    box: Box,
-    search: Search,
-    tol: Scalar,
-    budget: Int[Array, ""],
-    gather: bool = False,
+    Q: Float[Array, "q q"], box: Box, search: Search, tol: Scalar, budget: Int[Array, ""]
 ) -> Search:
-    """Take Newton steps until the violation is at most `tol`, or no progress, or the budget.
-
-    With `gather` the systems are of about the size of J. In a batch, where all members would have
-    to be solved in all sizes, they are of the size of the tile.
-    """
+    """Take Newton steps until the violation is at most `tol`, or no progress, or the budget."""
 
     def unfinished(s: Search) -> Array:
         return (s.violation > tol) & (s.idle < PATIENCE) & (s.steps < budget)
 
     def turn(s: Search) -> Search:
         s = _recentre(Q, box, s, tol)
-        return lax.cond(unfinished(s), lambda s: _newton(Q, box, s, gather), lambda s: s, s)
+        return lax.cond(unfinished(s), lambda s: _newton(Q, box, s), lambda s: s, s)
 
     return lax.while_loop(unfinished, turn, search)
 
@@ -150,14 +139,16 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     )
 
 
-def _newton(Q: Float[Array, "q q"], box: Box, s: Search, gather: bool) -> Search:
+def _newton(Q: Float[Array, "q q"], box: Box, s: Search) -> Search:
     """Take one Newton step on ψ."""
     z, p = _shifted(box, s.centre, s.gradient, s.width)
     h = p - s.x
     inside = _curved(box, z, p, s.width)
     outside = jnp.where(inside, 0.0, h)
-    right = h / s.width - _times(Q, outside)
-    solved = _solve(Q, 1.0 / s.width, right, inside, gather)
+    matrix = jnp.where(inside[:, None] & inside[None, :], Q, 0.0)
+    matrix = matrix + jnp.diag(jnp.where(inside, 1.0 / s.width, 1.0))
+    right = jnp.where(inside, h / s.width - _times(Q, outside), 0.0)
+    solved = solve_positive(matrix, right)
     # A system that broke down leaves the direction of the fixed point, which also descends.
     broken = ~jnp.all(jnp.isfinite(solved))
     d = jnp.where(broken, h, jnp.where(inside, solved, outside))
@@ -176,34 +167,6 @@ def _newton(Q: Float[Array, "q q"], box: Box, s: Search, gather: bool) -> Search
         turn=jnp.where(failed, SLOW, s.turn + 1),
         steps=s.steps + 1,
     )
-
-
-def _solve(Q: Array, ridge: Array, right: Array, inside: Array, gather: bool) -> Array:
-    """Return the solution of (Q_JJ + ridge) x = b_J, zero elsewhere."""
-    size, count = Q.shape[0], jnp.sum(inside)
-
-    def whole(_: Array) -> Array:
-        both = inside[:, None] & inside[None, :]
-        matrix = jnp.where(both, Q, 0.0) + jnp.diag(jnp.where(inside, ridge, 1.0))
-        return solve_positive(matrix, jnp.where(inside, right, 0.0))
-
-    def of(part: int) -> Callable[[Array], Array]:
-        def solve(order: Array) -> Array:
-            some, valid = order[:part], lax.iota(jnp.int32, part) < count
-            both = valid[:, None] & valid[None, :]
-            matrix = jnp.where(both, Q[some][:, some], 0.0)
-            matrix = matrix + jnp.diag(jnp.where(valid, ridge, 1.0))
-            found = solve_positive(matrix, jnp.where(valid, right[some], 0.0))
-            return jnp.zeros_like(right).at[some].set(found)
-
-        return solve
-
-    order = jnp.argsort(~inside, stable=True)  # J first
-    if not gather or size < SMALLEST_GATHERED:
-        return whole(order)
-    parts = size // 2, 3 * size // 4
-    level = sum((count > part).astype(jnp.int32) for part in parts)
-    return lax.switch(level, [*(of(part) for part in parts), whole], order)
 
 
 def _shifted(box: Box, centre: Array, gradient: Array, width: Array) -> tuple[Array, Array]:

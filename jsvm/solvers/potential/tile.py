@@ -196,6 +196,6 @@ def _improve(
     dtype = Q.dtype
     box = Box(alpha, gradient, lower, upper, jnp.asarray(epsilon, dtype))
     search = begin(Q, box, jnp.asarray(width, dtype))
-    search = advance(Q, box, search, jnp.asarray(tol, dtype), budget, gather=True)
+    search = advance(Q, box, search, jnp.asarray(tol, dtype), budget)
     exactly = (search.best == bound - alpha for bound in (0.0, lower, upper))
     return search.best, *exactly, search.steps, search.width
