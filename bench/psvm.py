@@ -7,6 +7,7 @@ that is ended after a limit: what was not finished is a lower bound.
 """
 
 import argparse
+import importlib
 import multiprocessing
 import time
 import warnings
@@ -45,20 +46,10 @@ def violation(K: np.ndarray, y: np.ndarray, alpha: np.ndarray, epsilon: float) -
 
 def peer(name: str, K: np.ndarray, y: np.ndarray, epsilon: float, tol: float) -> np.ndarray:
     """Return α by another library."""
-    alpha = epsilon / len(y)
-    model: Any
-    if name == "celer":
-        import celer
-
-        model = celer.Lasso(alpha=alpha, fit_intercept=False, tol=tol, max_iter=10_000)
-    elif name == "skglm":
-        import skglm
-
-        model = skglm.Lasso(alpha=alpha, fit_intercept=False, tol=tol, max_iter=10_000)
-    else:
-        from sklearn.linear_model import Lasso
-
-        model = Lasso(alpha=alpha, fit_intercept=False, tol=tol, max_iter=10**7)
+    module = "sklearn.linear_model" if name == "scikit-learn Lasso" else name
+    most = 10**7 if module != name else 10**4  # sweeps, or rounds of working sets
+    lasso = importlib.import_module(module).Lasso
+    model = lasso(alpha=epsilon / len(y), fit_intercept=False, tol=tol, max_iter=most)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(model.fit(K, y).coef_)
