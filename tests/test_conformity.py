@@ -20,17 +20,8 @@ from jsvm import (
     SmallestBall,
 )
 
-ESTIMATORS = [
-    SVC(),
-    NuSVC(),
-    SVR(),
-    NuSVR(),
-    OneClassSVM(),
-    SmallestBall(),
-    PSVC(),
-    PSVR(),
-    PSVMSelector(),
-]
+QUICK = [SVC(), NuSVC(), SVR(), OneClassSVM(), SmallestBall(), PSVC()]
+ESTIMATORS = [*QUICK, NuSVR(), PSVR(), PSVMSelector()]
 VARIANTS = [
     SVC(loss="squared_hinge"),
     SVC(multiclass="ovr", calibration="sigmoid", random_state=0),
@@ -45,13 +36,13 @@ VARIANTS = [
 
 
 @pytest.mark.filterwarnings("ignore:nu=0.5 is infeasible")  # some checks have unbalanced classes
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(QUICK)
 def test_conformity(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
-@parametrize_with_checks(VARIANTS)
+@parametrize_with_checks([*ESTIMATORS[len(QUICK) :], *VARIANTS])
 def test_conformity_of_variants(estimator, check):
     check(estimator)
 
