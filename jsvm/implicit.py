@@ -87,7 +87,7 @@ def _derivative(
     slope, slope_dot = jax.jvp(lambda p: _slope(p, alpha), (program,), (direction,))
     _, explicit = jax.jvp(lambda p: _value(p, alpha), (program,), (direction,))
 
-    rows = _still(program.hessian.rows(places))
+    rows = without_derivative(program.hessian.rows(places))
     solve = _solver(rows[:, places], valid)
     right = slope_dot[places] - _product(rows, bounded_dot)
     found, multipliers_dot = solve(jnp.where(valid, right, 0.0)), jnp.zeros(0, alpha.dtype)
@@ -104,10 +104,10 @@ def _derivative(
         deficit = jnp.where(present, _product(inside, found) - missing, 0.0)
         multipliers_dot = jnp.linalg.solve(schur, deficit)
         alpha_dot = bounded_dot.at[places].add(found - _product(multipliers_dot, columns))
-        moved = slope_dot - _matvec(_still(program), alpha_dot)
+        moved = slope_dot - _matvec(without_derivative(program), alpha_dot)
         ends = _ends(program, alpha, moved, members)
         multipliers_dot = jnp.where(present, multipliers_dot, ends)
-    return alpha_dot, multipliers_dot, explicit - jnp.dot(_still(slope), alpha_dot)
+    return alpha_dot, multipliers_dot, explicit - jnp.dot(without_derivative(slope), alpha_dot)
 
 
 def _places(free: Any) -> tuple[Any, Any]:
@@ -160,7 +160,7 @@ def _solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
 
 def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -> Any:
     """Return the derivative of the middle of [max G of those that can go up, min of the others]."""
-    slope = _still(program.gradient(alpha))
+    slope = without_derivative(program.gradient(alpha))
     can_up, can_down = alpha < program.upper, alpha > program.lower
 
     def of_group(here: Any) -> Any:
@@ -174,7 +174,8 @@ def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -
     return jax.vmap(of_group)(members)
 
 
-def _still(tree: Any) -> Any:
+def without_derivative(tree: Any) -> Any:
+    """Return the values without what JAX differentiates; what is no tracer is left alone."""
     return jax.tree.map(lambda v: lax.stop_gradient(v) if is_traced(v) else v, tree)
 
 

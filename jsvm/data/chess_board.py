@@ -1,6 +1,5 @@
 """The chess-board distribution of 004, section 3.4."""
 
-import numbers
 from typing import Any
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array
+from jsvm.data.keys import as_key
 
 
 def chess_board(
@@ -36,8 +36,7 @@ def chess_board(
         raise ValueError(f"n={n}, d={d} must be positive and size={size} not negative")
     if not 0.0 <= noise <= 1.0:
         raise ValueError(f"noise={noise} is a probability and must be in [0, 1]")
-    key = jax.random.key(int(key)) if isinstance(key, numbers.Integral) else key
-    places, which, labels = jax.random.split(key, 3)
+    places, which, labels = jax.random.split(as_key(key), 3)
     X = n * jax.random.uniform(places, (size, d))
     y = 1.0 - 2.0 * (jnp.sum(jnp.floor(X), axis=1) % 2)
     random = jax.random.rademacher(labels, (size,), y.dtype)

@@ -114,7 +114,7 @@ def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticP
     if not is_traced(epsilon) and not 0 <= float(epsilon) < np.inf:
         raise ValueError(f"epsilon={epsilon!r} must be a finite number >= 0")
     linear = _linear(data, y)
-    upper = 0.0 * linear + C if np.ndim(C) or not np.isinf(_known(C)) else linear * 0.0 + np.inf
+    upper = 0.0 * linear + C
     return QuadraticProgram(Normal(data, y), linear, -upper, upper, l1=epsilon)
 
 
@@ -149,7 +149,3 @@ def _linear(data: MatrixData, y: Any) -> Any:
         return data.correlations(np.asarray(y, np.float64))
     with scope(np.dtype(np.float64)):
         return np.asarray(data.correlations(jnp.asarray(y, jnp.float64)))
-
-
-def _known(C: Any) -> float:
-    return 0.0 if is_traced(C) else float(C)

@@ -15,9 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jsvm.implicit import attach
+from jsvm.implicit import attach, without_derivative
 from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
@@ -132,11 +131,6 @@ def differentiable(problem: QuadraticProgram, solution: Solution) -> Solution:
         objective=objective,
         primal_objective=gap - objective,
     )
-
-
-def without_derivative(tree: Any) -> Any:
-    """Return the values without what JAX differentiates; what is no tracer is left alone."""
-    return jax.tree.map(lambda v: lax.stop_gradient(v) if is_traced(v) else v, tree)
 
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:

@@ -89,7 +89,8 @@ def feasible_start(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
     slack = 1e-6 * np.abs(alpha)
     if (alpha < lower - slack).any() or (alpha > upper + slack).any():
         raise ValueError("start is not feasible: it is outside its bounds")
-    for g, total in enumerate(np.asarray(program.totals)):
+    for g in range(program.group_count):
+        total = np.asarray(program.totals)[g]
         inside = np.asarray(program.groups) == g
         sum_of_group = alpha[inside].sum()
         if abs(sum_of_group - total) > slack[inside].sum() + 1e-6 * abs(total):

@@ -5,20 +5,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jsvm.precision import default_platform, scope
 from jsvm.problems import DenseMatrix, Normal, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
 from jsvm.problems.potential import potential_primal
 from jsvm.problems.reductions import SLICES
+from jsvm.solvers.inverse import product
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.potential.config import PSMO
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.potential.paper import PaperSMO
 from jsvm.solvers.potential.tiles import FINE, Tiles, Vectors, output_of, value_of
 from jsvm.solvers.potential.violation import violations
-from jsvm.solvers.prepare import bucket
+from jsvm.solvers.prepare import bucket, feasible_start
 from jsvm.solvers.status import Solution, Status
 
 DOUBLE = np.dtype("float64")
@@ -47,12 +47,12 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
     """Solve as part of the caller's program, with the whole of Q."""
     hessian: Normal = problem.hessian
     rows = jnp.asarray(hessian.data.all_objects())
-    Q = jnp.matmul(rows, rows.T, precision=lax.Precision.HIGHEST)
+    Q = product(rows, rows.T)
     lower, upper = (jnp.asarray(v, Q.dtype) for v in (problem.lower, problem.upper))
     epsilon = jnp.asarray(0.0 if problem.l1 is None else problem.l1, Q.dtype)
     linear = jnp.asarray(problem.linear, Q.dtype)
     origin = jnp.zeros_like(lower) if start is None else jnp.asarray(start, Q.dtype)
-    slope = linear - jnp.matmul(Q, origin, precision=lax.Precision.HIGHEST)
+    slope = linear - product(Q, origin)
     box = Box(origin, slope, lower, upper, epsilon)
     budget = jnp.int32(solver.step_budget)
     search = begin(Q, box, jnp.zeros((), Q.dtype))
@@ -62,8 +62,8 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
     alpha = jnp.where(search.best == -origin, 0.0, origin + search.best)
     alpha = jnp.clip(alpha, lower, upper)
     target = jnp.asarray(hessian.target, Q.dtype)
-    output = jnp.matmul(alpha, rows, precision=lax.Precision.HIGHEST)
-    gradient = jnp.matmul(rows, target - output, precision=lax.Precision.HIGHEST)
+    output = product(alpha, rows)
+    gradient = product(rows, target - output)
     violation = jnp.max(violations(alpha, gradient, lower, upper, epsilon))
     spent = search.steps >= budget
     status = jnp.where(
@@ -87,18 +87,11 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
 
 
 def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
-    lower, upper = np.asarray(problem.lower, float), np.asarray(problem.upper, float)
-    if (lower > 0).any() or (upper < 0).any():
+    if (np.asarray(problem.lower) > 0).any() or (np.asarray(problem.upper) < 0).any():
         raise ValueError("PSMO needs bounds with lower <= 0 <= upper")
     if start is None:
         return np.zeros(problem.size)
-    alpha = np.asarray(start, float)
-    if alpha.shape != (problem.size,) or not np.isfinite(alpha).all():
-        raise ValueError(f"start must hold {problem.size} finite numbers, not {alpha.shape}")
-    slack = 1e-6 * np.abs(alpha)
-    if (alpha < lower - slack).any() or (alpha > upper + slack).any():
-        raise ValueError("start is not feasible: it is outside its bounds")
-    return np.clip(alpha, lower, upper)
+    return feasible_start(np.asarray(start, float), problem)
 
 
 def prepared(
@@ -153,8 +146,7 @@ def certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solutio
     output = output_of(work.data, alpha)
     gradient = np.asarray(work.data.correlations(vectors.target - output))
     bounds = vectors.lower, vectors.upper
-    d = violations(alpha, gradient, *bounds, vectors.epsilon)
-    violation = max(float(np.max(np.where(vectors.upper > vectors.lower, d, 0.0))), 0.0)
+    violation = max(float(np.max(violations(alpha, gradient, *bounds, vectors.epsilon))), 0.0)
     status = work.status
     if status == Status.CONVERGED and violation > work.solver.tol:
         status = Status.STALLED

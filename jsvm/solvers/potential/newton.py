@@ -30,6 +30,7 @@ from jaxtyping import Float, Int
 
 from jsvm._typing import Array, Scalar
 from jsvm.solvers.elimination import solve_positive
+from jsvm.solvers.inverse import product
 from jsvm.solvers.potential.violation import proximal, violations
 
 WIDEN = 4.0
@@ -105,7 +106,7 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     inside = _curved(box, z, p, s.width)
     # On J the Newton iterate is the more exact one: p there is σ times a difference.
     point = jnp.where(inside, _same_side(s.x, p, box), p)
-    gradient = box.slope - _times(Q, point)
+    gradient = box.slope - product(Q, point)
     # By how much the conditions of the minimiser fail at this point, in units of the gradient.
     error = jnp.max(jnp.where(inside, jnp.abs(p - s.x), 0.0)) / s.width
     error = error + jnp.max(jnp.abs(gradient - s.gradient))
@@ -118,7 +119,7 @@ def _recentre(Q: Float[Array, "q q"], box: Box, s: Search, tol: Scalar) -> Searc
     # A centre that was not found stays where it is, and is tried again with a smaller width.
     centre = jnp.where(found, point, s.centre)
     gradient = jnp.where(
-        found, gradient, jnp.where(lost, box.slope - _times(Q, s.centre), s.gradient)
+        found, gradient, jnp.where(lost, box.slope - product(Q, s.centre), s.gradient)
     )
     violation = _violation(box, point, gradient)
     better = found & (violation < s.violation)
@@ -147,12 +148,12 @@ def _newton(Q: Float[Array, "q q"], box: Box, s: Search) -> Search:
     outside = jnp.where(inside, 0.0, h)
     matrix = jnp.where(inside[:, None] & inside[None, :], Q, 0.0)
     matrix = matrix + jnp.diag(jnp.where(inside, 1.0 / s.width, 1.0))
-    right = jnp.where(inside, h / s.width - _times(Q, outside), 0.0)
+    right = jnp.where(inside, h / s.width - product(Q, outside), 0.0)
     solved = solve_positive(matrix, right)
     # A system that broke down leaves the direction of the fixed point, which also descends.
     broken = ~jnp.all(jnp.isfinite(solved))
     d = jnp.where(broken, h, jnp.where(inside, solved, outside))
-    Qd = _times(Q, d)
+    Qd = product(Q, d)
 
     lengths = 0.5 ** jnp.arange(HALVINGS, dtype=h.dtype)
     now, slack = _psi(box, s, s.x, s.gradient)
@@ -226,7 +227,3 @@ def _widest(Q: Array) -> Array:
     """Return the largest σ for which Q_JJ + I/σ has a Cholesky factor in spite of rounding."""
     unit = Q.shape[0] * jnp.finfo(Q.dtype).eps * jnp.max(jnp.diagonal(Q))
     return 0.1 / jnp.maximum(unit, jnp.finfo(Q.dtype).tiny)
-
-
-def _times(Q: Array, v: Array) -> Array:
-    return jnp.matmul(Q, v, precision=lax.Precision.HIGHEST)

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jsvm.problems.matrix_data import MatrixData
+from jsvm.solvers.inverse import product
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.prepare import bucket
 
@@ -32,20 +32,15 @@ class WholeTile:
     """
 
     def __init__(self, data: MatrixData, dtype: np.dtype) -> None:
-        self.dtype, self.fetched = dtype, data.shape[1]
+        self.fetched = data.shape[1]
         rows = data.all_objects()
-        products = rows @ rows.T if isinstance(rows, np.ndarray) else _gram(rows)
-        self._size = size_of(data.shape[1])
-        more = self._size - data.shape[1]
+        products = rows @ rows.T if isinstance(rows, np.ndarray) else combine(rows, rows.T)
+        more = size_of(data.shape[1]) - data.shape[1]
         self.Q: Any = jnp.pad(jnp.asarray(products, dtype), (0, more))
 
     def hold(self, wanted: np.ndarray) -> np.ndarray:
         """Return the slots of these variables."""
         return wanted
-
-    def improve(self, slots: np.ndarray, *problem: Any) -> tuple[np.ndarray, int, float]:
-        """Minimise over the variables in these slots; see :func:`improve`."""
-        return improve(self.Q, slots, *problem)
 
 
 class Tile:
@@ -84,15 +79,11 @@ class Tile:
         place[self.slots[used]] = used
         return place[wanted]
 
-    def improve(self, slots: np.ndarray, *problem: Any) -> tuple[np.ndarray, int, float]:
-        """Minimise over the variables in these slots; see :func:`improve`."""
-        return improve(self.Q, slots, *problem)
-
     def combine(self, slots: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return Σ_j c_j k_j over the variables in these slots."""
         full = np.zeros(len(self.slots), self.dtype)
         full[slots] = coefficients
-        return np.asarray(_combine(self.values, full))[: self.data.shape[0]]
+        return np.asarray(combine(full, self.values))[: self.data.shape[0]]
 
     def _grow(self, size: int) -> None:
         more = size - len(self.slots)
@@ -160,19 +151,15 @@ def _fill(indices: np.ndarray, size: int, last: Any) -> np.ndarray:
 @partial(jax.jit, donate_argnums=(0, 1))
 def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
     values = values.at[places].set(new, mode="drop")
-    products = jnp.matmul(new, values.T, precision=lax.Precision.HIGHEST)
+    products = product(new, values.T)
     Q = Q.at[places].set(products, mode="drop")
     return values, Q.at[:, places].set(products.T, mode="drop")
 
 
 @jax.jit
-def _gram(rows: Any) -> Any:
-    return jnp.matmul(rows, rows.T, precision=lax.Precision.HIGHEST)
-
-
-@jax.jit
-def _combine(values: Any, coefficients: Any) -> Any:
-    return jnp.matmul(coefficients, values, precision=lax.Precision.HIGHEST)
+def combine(coefficients: Any, values: Any) -> Any:
+    """Return Σ_j c_j k_j, for one or several rows of coefficients."""
+    return product(coefficients, values)
 
 
 @jax.jit

@@ -10,17 +10,17 @@ variable at a bound that wants to stay there is left out, as is one at zero.
 |G_j| + ‖k_j‖√(2δ) < ε proves that α_j = 0 in the optimum, and j is forgotten.
 """
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.problems.potential import potential_primal
 from jsvm.solvers.potential.config import PSMO, Annealing
-from jsvm.solvers.potential.tile import Tile, WholeTile, size_of
+from jsvm.solvers.potential.tile import Tile, WholeTile, combine, improve, size_of
 from jsvm.solvers.potential.violation import violations
 from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
@@ -87,7 +87,8 @@ class Tiles:
         slots = self.tile.hold(wanted)
         budget = min(TURN, self.solver.step_budget - self.newton_steps)
         vectors, last = self.vectors, self.alpha[wanted]
-        best, steps, self._width = self.tile.improve(
+        best, steps, self._width = improve(
+            self.tile.Q,
             slots,
             last,
             self.gradient[wanted],
@@ -193,14 +194,12 @@ class Tiles:
             vectors.epsilon,
         )
         radius = np.sqrt(2 * max(float(primal) + self.objective, 0.0))
-        lengths = self._lengths()
-        zero = np.abs(self.gradient) + lengths * radius < vectors.epsilon
+        zero = np.abs(self.gradient) + self._lengths * radius < vectors.epsilon
         self.possible &= ~(zero & (self.alpha == 0))
 
+    @cached_property
     def _lengths(self) -> np.ndarray:
-        if not hasattr(self, "_known_lengths"):
-            self._known_lengths = lengths_of(self.data)
-        return self._known_lengths
+        return lengths_of(self.data)
 
 
 def output_of(data: MatrixData, alpha: np.ndarray) -> np.ndarray:
@@ -232,14 +231,8 @@ def value_of(target: Any, output: Any, alpha: Any, epsilon: Any) -> Any:
 
 
 def _combine(values: Any, coefficients: np.ndarray) -> Any:
-    return (
-        coefficients @ values if isinstance(values, np.ndarray) else _product(coefficients, values)
-    )
-
-
-@jax.jit
-def _product(coefficients: Any, values: Any) -> Any:
-    return jnp.matmul(coefficients, values, precision=lax.Precision.HIGHEST)
+    on_host = isinstance(values, np.ndarray)
+    return coefficients @ values if on_host else combine(coefficients, values)
 
 
 @jax.jit
