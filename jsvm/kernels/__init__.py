@@ -1,5 +1,6 @@
 """Kernels: pytrees of parameters that turn points into matrices."""
 
+from jsvm.kernels import symmetric
 from jsvm.kernels.base import (
     Function,
     Kernel,
@@ -11,7 +12,7 @@ from jsvm.kernels.base import (
     pairwise,
 )
 from jsvm.kernels.dot import Linear, Polynomial, Sigmoid
-from jsvm.kernels.gaussian import ARD
+from jsvm.kernels.gaussian import ARD, GeneralGaussian
 from jsvm.kernels.indefinite import Plummer, Sine
 from jsvm.kernels.names import resolve
 from jsvm.kernels.stationary import RBF, Laplacian
@@ -20,6 +21,7 @@ __all__ = [
     "ARD",
     "RBF",
     "Function",
+    "GeneralGaussian",
     "Kernel",
     "Laplacian",
     "Linear",
@@ -34,4 +36,5 @@ __all__ = [
     "Sum",
     "pairwise",
     "resolve",
+    "symmetric",
 ]

@@ -48,7 +48,7 @@ class DistanceKernel(Kernel):
 
     def prepare(self, X: Real[Array, "n d"]) -> Points:
         X = as_points(X)
-        return _around(_centre(X), X, self.weights(X.shape[1]))
+        return _around(centre_of(X), X, self.weights(X.shape[1]))
 
     def between(self, P: Points, R: Points) -> Float[Array, "n m"]:
         if isinstance(P.coordinates, tuple):
@@ -68,11 +68,11 @@ def squared_distances(
     are moved to the centre of `Z` first, and what is below that error counts as zero, which makes
     coincident points coincide also for kernels that take a square root.
     """
-    centre = _centre(Z)
+    centre = centre_of(Z)
     return _squares_between(_around(centre, X, weights), _around(centre, Z, weights), weights)
 
 
-def _centre(Z: Float[Array, "m d"]) -> Float[Array, " d"]:
+def centre_of(Z: Float[Array, "m d"]) -> Float[Array, " d"]:
     """Return the median of some of the points: a mean would follow a single outlier."""
     some = Z[:: max(1, Z.shape[0] // SAMPLE)]
     return lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])
