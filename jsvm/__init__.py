@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jsvm import data, kernels, problems, search, solvers
+from jsvm import data, kernels, objectives, optim, problems, search, solvers
 from jsvm.compilation import keep_compiled_programs
 from jsvm.machine import Machine
 from jsvm.solvers import solve
@@ -48,6 +48,8 @@ __all__ = [
     "io",
     "keep_compiled_programs",
     "kernels",
+    "objectives",
+    "optim",
     "plots",
     "problems",
     "search",

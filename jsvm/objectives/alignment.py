@@ -1,0 +1,85 @@
+"""How well a kernel matrix agrees with the labels; no machine is trained.
+
+    polarization       P = ⟨yyᵀ, K⟩ = yᵀKy                          (004, section 9.1.6; Baram)
+    alignment          Â = ⟨yyᵀ, K⟩ / (ℓ √⟨K, K⟩)                   (the same; Cristianini)
+    centred alignment  the same of HKH and H yyᵀ H, H = I − 11ᵀ/ℓ   (Cortes, Mohri, Rostamizadeh)
+
+The centred one does not change when a constant is added to the kernel, or when the classes differ
+in size. Large values are good.
+"""
+
+import jax.numpy as jnp
+from jaxtyping import Float, Real
+
+from jsvm._typing import Array
+from jsvm.kernels import Kernel
+from jsvm.objectives.training import checked, product
+
+
+def kernel_polarization(
+    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
+) -> Float[Array, ""]:
+    """Return yᵀKy (004, section 9.1.6).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import kernels
+    >>> X, y = np.array([[1.0], [-2.0]]), np.array([1.0, -1.0])
+    >>> float(kernel_polarization(kernels.Linear(), X, y))
+    9.0
+    """
+    X, y, _ = checked(kernel, X, y)
+    return jnp.dot(y, product(kernel(X), y))
+
+
+def kernel_target_alignment(
+    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
+) -> Float[Array, ""]:
+    """Return the cosine between K and yyᵀ, at most one (004, sections 9.1.6 and 9.3.3).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import kernels
+    >>> X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
+    >>> round(float(kernel_target_alignment(kernels.Linear(), X, y)), 6)
+    1.0
+    """
+    X, y, _ = checked(kernel, X, y)
+    return alignment(kernel(X), y)
+
+
+def alignment(K: Float[Array, "n n"], y: Float[Array, " n"]) -> Float[Array, ""]:
+    """Return the alignment of a matrix; examples with label zero are absent."""
+    present = jnp.abs(y)
+    square = jnp.dot(present, product(K * K, present))
+    return _cosine(jnp.dot(y, product(K, y)), square, jnp.sum(present))
+
+
+def centred_alignment(
+    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
+) -> Float[Array, ""]:
+    """Return the cosine between K and yyᵀ, both centred in feature space; zero for one class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from jsvm import kernels
+    >>> X, y = np.array([[7.0], [5.0]]), np.array([1.0, -1.0])
+    >>> round(float(centred_alignment(kernels.Linear(), X, y)), 6)
+    1.0
+    """
+    X, y, _ = checked(kernel, X, y)
+    K = kernel(X)
+    means = jnp.mean(K, axis=1)
+    K = K - means[:, None] - means[None, :] + jnp.mean(means)
+    y = y - jnp.mean(y)
+    return _cosine(jnp.dot(y, product(K, y)), jnp.sum(K * K), jnp.dot(y, y))
+
+
+def _cosine(inner: Array, square: Array, other: Array | int) -> Array:
+    """Return ⟨A, B⟩ / (‖A‖ ‖B‖) from the square of ‖A‖ and from ‖B‖; zero if one of them is."""
+    positive = (square > 0) & (other > 0)
+    norm = jnp.sqrt(jnp.where(positive, square, 1.0)) * jnp.where(positive, other, 1.0)
+    return jnp.where(positive, inner / norm, 0.0)

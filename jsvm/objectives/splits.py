@@ -1,0 +1,102 @@
+"""Splits of the examples into those that train and those that are held out.
+
+Several splits are the rows of one array each, so that they can be trained in a batch. A label of
+zero marks what only pads a row: the box of its variable is empty, and it is not counted.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jsvm.data.keys import as_key
+
+
+class Splits(NamedTuple):
+    """Indices of the examples that train and of those held out, and their labels; a row a split."""
+
+    train: Any
+    labels: Any
+    test: Any
+    test_labels: Any
+
+
+def random_splits(key: Any, y: Any, fraction: float, count: int) -> Splits:
+    """Draw splits with this fraction of the examples held out, uniform over all of them.
+
+    ⌊(1 − fraction) n⌋ examples train (004, section 9.1.7).
+    """
+    trained = trained_size(y.shape[0], fraction)
+    if count < 1:
+        raise ValueError(f"splits={count!r} must be at least 1")
+    keys = jax.random.split(as_key(key), count) if count > 1 else as_key(key)[None]
+    order = jax.vmap(lambda key: jax.random.permutation(key, y.shape[0]))(keys)
+    return _labelled(y, order[:, :trained], order[:, trained:])
+
+
+def trained_size(n: int, fraction: float) -> int:
+    """Return how many of n examples train; raise ValueError if these are too few."""
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction={fraction!r} of held-out examples must be between 0 and 1")
+    trained = math.floor((1 - fraction) * n * (1 + 1e-12))
+    if trained < 2:
+        raise ValueError(
+            f"fraction={fraction!r} leaves {trained} of {n} examples to train, and 2 are needed"
+        )
+    return trained
+
+
+def given_split(test: Any, y: Any) -> Splits:
+    """Return the split that holds these examples out."""
+    n, held = y.shape[0], np.unique(np.asarray(test))
+    known = held.size and np.issubdtype(held.dtype, np.integer) and 0 <= held[0] <= held[-1] < n
+    if not known or len(held) > n - 2:
+        raise ValueError(f"test must hold indices below {n} and leave two examples to train")
+    train = np.setdiff1d(np.arange(n), held)
+    return _labelled(y, train[None], held[None])
+
+
+def fold_splits(y: Any, folds: Any, key: Any = None) -> Splits:
+    """Return the splits of a cross-validation, one row a fold.
+
+    `folds` is their number, or the fold of every example. Without key the first example is in the
+    first fold, the second in the second and so on; with a key the examples are shuffled before.
+    """
+    n = y.shape[0]
+    if np.ndim(folds) == 0:
+        if not 2 <= int(folds) <= n:
+            raise ValueError(f"folds={folds!r} must be at least 2 and at most {n}, one an example")
+        of_example = np.arange(n) % int(folds)
+    else:
+        of_example = np.asarray(folds)
+        if of_example.shape != (n,):
+            raise ValueError(f"folds must be a number or hold {n} of them, not {of_example.shape}")
+    numbers = np.unique(of_example)
+    if len(numbers) < 2:
+        raise ValueError("folds must name at least two different folds")
+    train, present = padded([np.flatnonzero(of_example != k) for k in numbers])
+    test, counted = padded([np.flatnonzero(of_example == k) for k in numbers])
+    if key is not None:
+        order = jax.random.permutation(as_key(key), n)
+        train, test = order[train], order[test]
+    splits = _labelled(y, train, test)
+    return splits._replace(labels=splits.labels * present, test_labels=splits.test_labels * counted)
+
+
+def _labelled(y: Any, train: Any, test: Any) -> Splits:
+    return Splits(train, y[train], test, y[test])
+
+
+def padded(parts: list[np.ndarray], size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return index arrays as rows of one, and which entries are meant: one, else zero."""
+    size = max(len(part) for part in parts) if size is None else size
+    rows = np.stack([np.pad(part, (0, size - len(part)), mode="edge") for part in parts])
+    meant = np.stack([np.arange(size) < len(part) for part in parts])
+    return rows, meant.astype(np.int8)
+
+
+def take(splits: Splits, k: int) -> Splits:
+    """Return one row."""
+    return Splits(*(jnp.asarray(rows)[k] for rows in splits))

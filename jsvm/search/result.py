@@ -1,0 +1,41 @@
+"""What a search found."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jsvm.kernels import Kernel
+
+FINISHED, CONVERGED = "finished", "converged"
+TIME_LIMIT, INTERRUPTED, STOPPED = "time limit", "interrupted", "stopped by the callback"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Hyperparameters, and the way to them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    C : float or None
+        None if it was not searched for.
+    value : float
+        Of the objective; of a random one the mean over the last part of the search.
+    history : dict of arrays
+        'value' of every evaluation, and the hyperparameters at which it was taken, by name.
+    status : str
+        How it ended: 'finished', 'converged', 'time limit', 'interrupted' or 'stopped by the
+        callback'.
+    """
+
+    kernel: Kernel
+    C: Any
+    value: float
+    history: dict[str, np.ndarray]
+    status: str = FINISHED
+
+    @property
+    def evaluations(self) -> int:
+        """How often the objective was evaluated."""
+        return int(self.history["value"].size)
