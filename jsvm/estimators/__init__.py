@@ -1,5 +1,6 @@
 """scikit-learn estimators; the only part of jsvm that imports scikit-learn."""
 
+from jsvm.estimators.auto_svc import AutoSVC
 from jsvm.estimators.nu_svc import NuSVC
 from jsvm.estimators.one_class import OneClassSVM, SmallestBall
 from jsvm.estimators.psvc import PSVC
@@ -13,6 +14,7 @@ __all__ = [
     "PSVR",
     "SVC",
     "SVR",
+    "AutoSVC",
     "NuSVC",
     "NuSVR",
     "OneClassSVM",

@@ -150,4 +150,4 @@ def mean_loss(
     """Return the mean loss of all that is held out."""
     values = held_out_values(kernel, X, C, splits, machine, solver)
     counted = jnp.abs(splits.test_labels)
-    return jnp.sum(loss(splits.test_labels, values) * counted) / jnp.sum(counted)
+    return jnp.sum(loss(splits.test_labels, values) * counted) / jnp.maximum(jnp.sum(counted), 1.0)

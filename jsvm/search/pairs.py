@@ -5,6 +5,7 @@ zero marks what only pads a row (:mod:`jsvm.objectives.splits`), and all belong 
 one C. For two classes the objectives are those of :mod:`jsvm.objectives`.
 """
 
+import math
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from jsvm.objectives.holdout import mean_loss
 from jsvm.objectives.likelihood import STEEPEST, likelihoods
 from jsvm.objectives.losses import zero_one
 from jsvm.objectives.span import bound
-from jsvm.objectives.splits import Splits, padded, trained_size
+from jsvm.objectives.splits import Splits, padded
 from jsvm.objectives.training import SOLVER, mapped
 
 HELD_OUT = 0.2
@@ -52,16 +53,16 @@ def pairs_of(codes: np.ndarray, size: int | None = None) -> Pairs:
         some = np.flatnonzero((codes == a) | (codes == b))
         parts.append(some)
         labels.append(np.where(codes[some] == b, 1.0, -1.0))
-        trained.append(trained_size(len(some), HELD_OUT))
+        trained.append(min(len(some), max(2, math.floor((1 - HELD_OUT) * len(some)))))
         tests.append(len(some) - trained[-1])
     length = max(len(part) for part in parts) if size is None else size
-    grown = 0 if size is None else trained_size(size, HELD_OUT)
+    grown = math.floor((1 - HELD_OUT) * length)
     return Pairs(
         np.stack([np.pad(part, (0, length - len(part)), mode="edge") for part in parts]),
         np.stack([np.pad(label, (0, length - len(label))) for label in labels]),
         np.array(trained, np.int32),
         np.zeros(max(grown, *trained), bool),
-        np.zeros(max(length - grown if size else 0, *tests), bool),
+        np.zeros(max(length - grown, *tests), bool),
     )
 
 

@@ -1,0 +1,185 @@
+"""Support vector classification that chooses its kernel and C by itself."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from jsvm import problems
+from jsvm.estimators.classifier import Classifier
+from jsvm.estimators.labels import encoded
+from jsvm.estimators.parameters import whole_number
+from jsvm.estimators.two_class import Machine
+from jsvm.kernels import Kernel
+from jsvm.kernels.sparse import is_sparse
+from jsvm.search import SearchResult, strategies
+
+# Names of the strategies with modest numbers of generations or steps.
+BUDGETS = {
+    "cross_validation": 30,
+    "kta": 100,
+    "span_bound": 30,
+    "likelihood": 1000,
+    "posterior": 1000,
+}
+
+
+class AutoSVC(Classifier):
+    """Support vector classifier whose kernel parameters and C are selected, then fitted to all.
+
+    Parameters
+    ----------
+    strategy : {'posterior', 'likelihood', 'span_bound', 'kta', 'cross_validation'} or callable
+        One of :mod:`jsvm.search.strategies`; or ``strategy(X, y, kernel, key=, budget=,
+        progress=)`` that returns something with `kernel`, `C`, `value` and `history`, as they do.
+    kernel : {'rbf', 'ard', 'general'} or Kernel
+        Gaussian kernel with one width, with one for every feature, or with any covariance; or a
+        kernel from whose parameters the search starts.
+    budget : int or None
+        Steps or generations of the search. None is a modest number of them: 1000 steps for
+        'likelihood' and 'posterior', 100 for 'kta', 30 for the others. The numbers of the paper,
+        100√n or 10 000√n for n parameters, are the defaults of the strategies themselves.
+    max_examples : int or None
+        The search sees so many examples at most, drawn at random; the fit sees all.
+    calibration : {'platt', 'sigmoid'} or None
+        Adds `predict_proba`, see :class:`SVC`.
+    tol, cache_size, dtype, multiclass, decision_function_shape, break_ties
+        Of the fit, as for :class:`SVC`. With more than two classes one kernel and one C serve all
+        machines, and the objective of the search is summed over all pairs of classes.
+    time_limit : float or None
+        Seconds for the search, and for the fit after it.
+    progress : bool
+        Show bars.
+    random_state : int, RandomState or None
+        Of the splits in the search, of the examples that it sees, and of the calibration.
+
+    Attributes
+    ----------
+    kernel_, C_ : Kernel, float
+        What was selected.
+    best_value_ : float
+        The objective there.
+    history_ : dict of arrays
+        The objective and the hyperparameters during the search, see
+        :class:`jsvm.search.SearchResult`.
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, fit_status_
+        As in scikit-learn.
+    solutions_ : list of Solution
+        One for each two-class problem, with its certificate.
+
+    Examples
+    --------
+    >>> from jsvm import data
+    >>> X, y = data.chess_board(2, 2, size=100, key=0)
+    >>> machine = AutoSVC(budget=100, random_state=0).fit(X, y)
+    >>> bool(machine.score(X, y) > 0.9)
+    True
+    """
+
+    # Of the machines that share this code; there is no parameter for them here.
+    gamma, degree, coef0, class_weight = "scale", 3, 0.0, None
+    max_iter, solver, warm_start, callback, checkpoint = -1, None, False, None, None
+
+    def __init__(
+        self,
+        strategy: Any = "posterior",
+        kernel: Any = "rbf",
+        *,
+        budget: Any = None,
+        max_examples: Any = 1000,
+        calibration: Any = None,
+        tol: Any = 1e-3,
+        cache_size: Any = 2000,
+        time_limit: Any = None,
+        dtype: Any = None,
+        progress: Any = False,
+        multiclass: Any = "ovo",
+        decision_function_shape: Any = "ovr",
+        break_ties: Any = False,
+        random_state: Any = None,
+    ) -> None:
+        self.strategy = strategy
+        self.kernel = kernel
+        self.budget = budget
+        self.max_examples = max_examples
+        self.calibration = calibration
+        self.tol = tol
+        self.cache_size = cache_size
+        self.time_limit = time_limit
+        self.dtype = dtype
+        self.progress = progress
+        self.multiclass = multiclass
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+
+    # No weights: the splits of a search do not treat an example of weight two as two of them.
+    def fit(self, X: Any, y: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Select kernel and C, then train on the rows of `X` with labels `y`.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,)
+        """
+        self._check_parameters()
+        points, labels = self._read(X, y, ensure_min_samples=2)
+        found = self._select(points, labels)
+        self.kernel_, self.C_ = found.kernel, float(found.C)
+        self.best_value_, self.history_ = float(found.value), found.history
+        return super().fit(X, y)
+
+    def _select(self, X: Any, y: np.ndarray) -> SearchResult:
+        """Return what the strategy finds."""
+        _, codes = encoded(y)
+        random = check_random_state(self.random_state)
+        some = _some(random, codes, self.max_examples)
+        X = X[some].toarray() if is_sparse(X) else np.asarray(X)[some]
+        given: Any = {"key": random.randint(2**31 - 1), "progress": bool(self.progress)}
+        if callable(self.strategy):
+            strategy: Any = self.strategy
+            return strategy(X, codes[some], self.kernel, budget=self.budget, **given)
+        budget = BUDGETS[self.strategy] if self.budget is None else self.budget
+        return getattr(strategies, self.strategy)(
+            X,
+            codes[some],
+            self.kernel,
+            budget=whole_number("budget", budget, 1),
+            time_limit=self.time_limit,
+            dtype=self.dtype,
+            padded=True,
+            **given,
+        )
+
+    def _check_parameters(self) -> Any:
+        known = isinstance(self.strategy, str) and self.strategy in BUDGETS
+        if not known and not callable(self.strategy):
+            raise ValueError(f"strategy={self.strategy!r} must be one of {sorted(BUDGETS)}")
+        if self._precomputed:
+            raise ValueError("kernel='precomputed' has no parameters to select; use SVC")
+        if self.max_examples is not None:
+            whole_number("max_examples", self.max_examples, 2)
+        return super()._check_parameters()
+
+    def _machine(self) -> Machine:
+        return Machine(problems.c_svc)
+
+    def _cost(self, n: int, present: np.ndarray, codes: np.ndarray) -> Any:
+        return self.C_
+
+    def _kernel_with(self, gamma: Any, X: Any, weight: np.ndarray) -> Kernel:
+        return self.kernel_
+
+
+def _some(random: Any, codes: np.ndarray, most: int | None) -> np.ndarray:
+    """Return examples for the search: all, or so many, with some of every class."""
+    n = len(codes)
+    if most is None or n <= most:
+        return np.arange(n)
+    order = random.permutation(n)
+    # The first ones of every class come first, then the others as they are.
+    rank = np.empty(n, int)
+    for k in np.unique(codes):
+        own = np.flatnonzero(codes[order] == k)
+        rank[own] = np.where(np.arange(len(own)) < 3, -1, own)
+    return np.sort(order[np.argsort(rank, kind="stable")[:most]])

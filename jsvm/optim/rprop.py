@@ -1,0 +1,186 @@
+"""Resilient backpropagation: a step size for each coordinate, directed by signs alone.
+
+With G the gradient, P the one before, and a step size δ for each coordinate,
+
+    δ ← η₊ δ  where P G > 0,    δ ← η₋ δ  where P G < 0,    x ← x − sign(G) δ,    P ← G
+
+(004, Algorithm 11.1). This is the variant that Igel and Hüsken (2003) call Rprop⁻: a step over a
+minimum is not taken back, the next one only goes the other way with half the length. Their iRprop⁺
+differs where P G < 0, after δ was shortened: there is no step, or, if the error has grown since the
+step before, that step is taken back; and P ← 0, so that the next step leaves δ as it is.
+
+Only signs enter: the sequence of steps is the same for any increasing function of the objective
+(iRprop⁺ also compares its values). 004 has no bounds on δ; `largest` has the value of Riedmiller
+and of Igel and Hüsken, `smallest` that of the latter.
+
+**Not finite.** A derivative that is infinite or NaN counts as zero: no step in this coordinate, δ
+stays, and the next step does not change it either. For iRprop⁺ an error that is NaN is larger than
+any number.
+
+`optax.rprop` (0.2) is something else: what it adds is the step of the call before.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jsvm.optim.coordinates import check_steps, clip_step, filled, finite_or_zero, per_leaf
+
+
+class RpropState(NamedTuple):
+    """δ, and the sign of P, which is 0 before the first step; pytrees like the parameters."""
+
+    step: Any
+    sign: Any
+
+
+class IRpropPlusState(NamedTuple):
+    """The state of every coordinate, and the error at the call before."""
+
+    coordinates: RpropState
+    value: jax.Array
+
+
+def rprop(
+    step: float,
+    *,
+    increase: float = 1.2,
+    decrease: float = 0.5,
+    smallest: float = 0.0,
+    largest: float = 50.0,
+) -> optax.GradientTransformationExtraArgs:
+    """Make Rprop⁻, 004, Algorithm 11.1.
+
+    Parameters
+    ----------
+    step : float
+        Initial step size of every coordinate.
+    increase, decrease : float
+        Factors of a step size, η₊ > 1 after two derivatives of one sign, η₋ < 1 after a change.
+    smallest, largest : float
+        Bounds of the step sizes.
+
+    Returns
+    -------
+    optax.GradientTransformationExtraArgs
+        Takes the gradient of a function to be minimised; its updates are to be added.
+
+    Examples
+    --------
+    >>> import jax, optax
+    >>> optimiser = rprop(0.1)
+    >>> x = jax.numpy.array([1.0, -3.0])
+    >>> state = optimiser.init(x)
+    >>> for _ in range(50):
+    ...     update, state = optimiser.update(2 * x, state)
+    ...     x = optax.apply_updates(x, update)
+    >>> bool(abs(x).max() < 1e-3)
+    True
+    """
+    _check(step, increase, decrease, smallest, largest)
+
+    def init(params: Any) -> RpropState:
+        return RpropState(filled(params, step), filled(params, 0.0))
+
+    def move(gradient: jax.Array, old: RpropState) -> tuple[jax.Array, RpropState]:
+        sign = jnp.sign(finite_or_zero(gradient))
+        factor = _factor(old.sign * sign, increase, decrease)
+        length = clip_step(factor * old.step, smallest, largest)
+        return -sign * length, RpropState(length, sign)
+
+    def update(
+        updates: Any, state: Any, params: Any = None, **extra: Any
+    ) -> tuple[Any, RpropState]:
+        return per_leaf(move, updates, state)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def irprop_plus(
+    step: float,
+    *,
+    increase: float = 1.2,
+    decrease: float = 0.5,
+    smallest: float = 0.0,
+    largest: float = 50.0,
+) -> optax.GradientTransformationExtraArgs:
+    """Make iRprop⁺ of Igel and Hüsken (2003): steps are taken back if the error grew.
+
+    Its `update` needs the error as `value`.
+
+    Parameters
+    ----------
+    step : float
+        Initial step size of every coordinate.
+    increase, decrease : float
+        Factors of a step size, η₊ > 1 after two derivatives of one sign, η₋ < 1 after a change.
+    smallest, largest : float
+        Bounds of the step sizes.
+
+    Returns
+    -------
+    optax.GradientTransformationExtraArgs
+        Takes the gradient of a function to be minimised; its updates are to be added.
+
+    Examples
+    --------
+    >>> import jax, optax
+    >>> optimiser = irprop_plus(0.1)
+    >>> x = jax.numpy.array([1.0, -3.0])
+    >>> state = optimiser.init(x)
+    >>> for _ in range(50):
+    ...     value, gradient = jax.value_and_grad(lambda x: x @ x)(x)
+    ...     update, state = optimiser.update(gradient, state, value=value)
+    ...     x = optax.apply_updates(x, update)
+    >>> bool(abs(x).max() < 1e-3)
+    True
+    """
+    _check(step, increase, decrease, smallest, largest)
+
+    def init(params: Any) -> IRpropPlusState:
+        coordinates = RpropState(filled(params, step), filled(params, 0.0))
+        dtype = jnp.result_type(jnp.float32, *jax.tree.leaves(coordinates.step))
+        return IRpropPlusState(coordinates, jnp.asarray(jnp.inf, dtype))
+
+    def update(
+        updates: Any, state: Any, params: Any = None, *, value: Any = None, **extra: Any
+    ) -> tuple[Any, IRpropPlusState]:
+        if value is None:
+            raise ValueError(
+                "irprop_plus compares errors: pass the value of the function at the parameters, "
+                "update(gradient, state, params, value=value), or take rprop, which needs none"
+            )
+        error = jnp.asarray(value, state.value.dtype)
+        error = jnp.where(jnp.isnan(error), jnp.inf, error)
+        grew = error > state.value
+
+        def move(gradient: jax.Array, old: RpropState) -> tuple[jax.Array, RpropState]:
+            sign = jnp.sign(finite_or_zero(gradient))
+            turned = old.sign * sign < 0
+            factor = _factor(old.sign * sign, increase, decrease)
+            length = clip_step(factor * old.step, smallest, largest)
+            # P is 0 after a turn, so the step before was −sign(P) δ with δ not yet shortened.
+            back = jnp.where(grew, old.sign * old.step, 0)
+            return jnp.where(turned, back, -sign * length), RpropState(
+                length, jnp.where(turned, 0, sign)
+            )
+
+        moves, coordinates = per_leaf(move, updates, state.coordinates)
+        return moves, IRpropPlusState(coordinates, error)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def _factor(product: jax.Array, increase: float, decrease: float) -> jax.Array:
+    factor = jnp.where(product > 0, increase, jnp.where(product < 0, decrease, 1.0))
+    return factor.astype(product.dtype)
+
+
+def _check(step: float, increase: float, decrease: float, smallest: float, largest: float) -> None:
+    check_steps(step, smallest, largest)
+    if not 1.0 < increase < float("inf"):
+        raise ValueError(f"increase={increase} has to be a finite factor above 1, as 1.2")
+    if not 0.0 < decrease < 1.0:
+        raise ValueError(f"decrease={decrease} has to be a factor between 0 and 1, as 0.5")
