@@ -93,6 +93,14 @@ class Space:
         C = jnp.exp(theta[-1]) if self.with_cost else None
         return jax.tree.unflatten(self.tree, leaves), C
 
+    def scaled(self, theta: Any, factor: float) -> Any:
+        """Return the vector with all widths multiplied: every γ by a factor, B by its root."""
+        shifts = [
+            np.log(factor) * _shift(kind, shape)
+            for kind, shape in zip(self.kinds, self.shapes, strict=True)
+        ]
+        return theta + np.concatenate([*shifts, np.zeros(int(self.with_cost))])
+
     def limits(self, theta: Any) -> tuple[Any, Any]:
         """Return the ends of the box around a start."""
         low, high = np.asarray(theta) - WIDEST, np.asarray(theta) + WIDEST
@@ -123,6 +131,13 @@ def _entries(kind: str, shape: tuple[int, ...]) -> int:
     if kind == MATRIX:
         return shape[0] * (shape[0] + 1) // 2
     return 0 if kind == FIXED else int(np.prod(shape, dtype=int))
+
+
+def _shift(kind: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return what a factor of e changes in the entries of a leaf."""
+    if kind == MATRIX:
+        return 0.5 * np.eye(shape[0])[np.triu_indices(shape[0])]
+    return np.full(_entries(kind, shape), 1.0 if kind == LOG else 0.0)
 
 
 def _encode(kind: str, leaf: Any) -> Any:

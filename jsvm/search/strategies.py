@@ -7,9 +7,11 @@
     likelihood         log-likelihood of random splits      NoisyRprop, 10 000√n steps
     posterior          that with a prior                    NoisyRprop, 10 000√n steps
 
-n is the number of hyperparameters. `budget` replaces the number of steps or generations. All start
-from a kernel, or from the name of one: then from the radial Gaussian kernel of Jaakkola's heuristic
-and C = 1. With more than two classes the objective is the sum over all pairs of classes.
+n is the number of hyperparameters. `budget` replaces the number of steps or generations. All begin
+with a kernel, or with the name of one: then with the radial Gaussian kernel of Jaakkola's
+heuristic. The start is the best point of a coarse grid around it (:mod:`jsvm.search.scouting`),
+which the paper does not have; ``scout=False`` is to start from the kernel itself and C = 1. With
+more than two classes the objective is the sum over all pairs of classes.
 """
 
 import math
@@ -30,6 +32,7 @@ from jsvm.search.gradient import gradient
 from jsvm.search.grid import grid
 from jsvm.search.pairs import Pairs, pair_folds, pairs_of
 from jsvm.search.result import SearchResult
+from jsvm.search.scouting import scouted
 from jsvm.search.space import Space
 from jsvm.solvers.prepare import widened
 
@@ -63,8 +66,8 @@ def cross_validation(
     progress : bool
         Show a bar.
     **options
-        `time_limit`, `callback` and `dtype` of the search, and `padded`: pad the data to one of few
-        shapes, so that the programs of a search serve others, too.
+        `time_limit`, `callback` and `dtype` of the search; `scout`, see above; and `padded`: pad
+        the data to one of few shapes, so that the programs of a search serve others, too.
 
     Examples
     --------
@@ -73,14 +76,16 @@ def cross_validation(
     >>> bool(cross_validation(X, y, budget=3).value < 0.5)
     True
     """
-    start, X, pairs, options = _prepared(X, y, kernel, options)
+    start, X, pairs, scout, options = _prepared(X, y, kernel, options)
     seed = _seed(key)
+    folds = pair_folds(pairs, seed)
+    start, C = _start(scout, of_pairs.held_out_errors, start, X, folds, options)
     return cma_es(
         of_pairs.held_out_errors,
         start,
         X,
-        pair_folds(pairs, seed),
-        C=START_COST,
+        folds,
+        C=C,
         generations=budget,
         seed=seed,
         progress=progress,
@@ -121,10 +126,14 @@ def kta(
     >>> bool(kta(X, y, budget=20).value > 0)
     True
     """
-    start, X, pairs, options = _prepared(X, y, kernel, options)
+    start, X, pairs, scout, options = _prepared(X, y, kernel, options)
     steps = _steps(Space.of(start).size, 100, budget)
+    objective = of_pairs.target_alignment
+    if scout:
+        dtype = options.get("dtype")
+        start, _ = scouted(objective, start, X, pairs, with_cost=False, maximise=True, dtype=dtype)
     found = gradient(
-        of_pairs.target_alignment,
+        objective,
         start,
         X,
         pairs,
@@ -171,11 +180,10 @@ def span_bound(
     >>> bool(result.value <= result.history["value"][0])
     True
     """
-    start, X, pairs, options = _prepared(X, y, kernel, options)
-    steps = _steps(Space.of(start, START_COST).size, 100, budget)
-    return gradient(
-        of_pairs.span, start, X, pairs, C=START_COST, steps=steps, progress=progress, **options
-    )
+    start, X, pairs, scout, options = _prepared(X, y, kernel, options)
+    start, C = _start(scout, of_pairs.span, start, X, pairs, options)
+    steps = _steps(Space.of(start, C).size, 100, budget)
+    return gradient(of_pairs.span, start, X, pairs, C=C, steps=steps, progress=progress, **options)
 
 
 def likelihood(
@@ -206,8 +214,8 @@ def likelihood(
     >>> bool(likelihood(X, y, budget=50).value < 0)
     True
     """
-    start, X, pairs, options = _prepared(X, y, kernel, options)
-    return _noisy(of_pairs.likelihood, start, X, pairs, key, budget, progress, options)
+    start, X, pairs, scout, options = _prepared(X, y, kernel, options)
+    return _noisy(of_pairs.likelihood, start, X, pairs, key, budget, progress, scout, options)
 
 
 def posterior(
@@ -242,14 +250,14 @@ def posterior(
     >>> bool(posterior(X, y, budget=50).value < 0)
     True
     """
-    start, points, pairs, options = _prepared(X, y, kernel, options)
+    start, points, pairs, scout, options = _prepared(X, y, kernel, options)
     if prior is None:
         with scope(working_dtype(options.get("dtype"))):
             prior = GaussianPrior.around(*_some(X, y))
     elif not callable(prior):
         raise ValueError(f"prior={prior!r} must be a function of kernel and C")
     pairs = pairs._replace(prior=_as_tree(prior))
-    return _noisy(of_pairs.posterior, start, points, pairs, key, budget, progress, options)
+    return _noisy(of_pairs.posterior, start, points, pairs, key, budget, progress, scout, options)
 
 
 def starting_kernel(kernel: Any, X: Any, y: Any) -> Kernel:
@@ -269,13 +277,13 @@ def starting_kernel(kernel: Any, X: Any, y: Any) -> Kernel:
 
 def _prepared(
     X: Any, y: Any, kernel: Any, options: dict[str, Any]
-) -> tuple[Kernel, np.ndarray, Pairs, dict[str, Any]]:
-    """Return the start, the points, the pairs of classes and the options of the search."""
+) -> tuple[Kernel, np.ndarray, Pairs, bool, dict[str, Any]]:
+    """Return the kernel, the points, the pairs of classes, whether to look around, and the rest."""
     options = dict(options)
-    unknown = set(options) - {"time_limit", "callback", "dtype", "padded"}
+    unknown = set(options) - {"time_limit", "callback", "dtype", "padded", "scout"}
     if unknown:
         raise TypeError(f"unknown option {sorted(unknown)[0]!r}")
-    pad = options.pop("padded", False)
+    pad, scout = options.pop("padded", False), options.pop("scout", True)
     X, y = np.asarray(X), np.asarray(y)
     X = X if np.issubdtype(X.dtype, np.floating) else X.astype(float)
     if X.ndim != 2 or y.shape != X.shape[:1]:
@@ -290,11 +298,11 @@ def _prepared(
     if start.runs_on_host():
         raise ValueError("kernel: one that runs on the host has no parameters to search for")
     if not pad:
-        return start, X, pairs_of(codes), options
+        return start, X, pairs_of(codes), scout, options
     largest = int(np.sort(np.bincount(codes))[-2:].sum())  # pair of classes
     X = widened(start, X)
     points = np.concatenate([X, np.repeat(X[:1], _grown(len(X)) - len(X), axis=0)])
-    return start, points, pairs_of(codes, _grown(largest)), options
+    return start, points, pairs_of(codes, _grown(largest)), scout, options
 
 
 def _grown(n: int) -> int:
@@ -322,11 +330,31 @@ def _noisy(
     key: Any,
     budget: int | None,
     progress: bool,
+    scout: bool,
     options: dict[str, Any],
 ) -> SearchResult:
-    steps = _steps(Space.of(start, START_COST).size, 10_000, budget)
-    given: Any = {"C": START_COST, "key": key, "maximise": True, "progress": progress}
+    first, second = jax.random.split(as_key(key))
+    given: Any = {"maximise": True}
+    start, C = _start(scout, objective, start, X, pairs, options, key=first, **given)
+    steps = _steps(Space.of(start, C).size, 10_000, budget)
+    given |= {"C": C, "key": second, "progress": progress}
     return gradient(objective, start, X, pairs, steps=steps, **given, **options)
+
+
+def _start(
+    scout: bool,
+    objective: Any,
+    kernel: Kernel,
+    X: Any,
+    y: Any,
+    options: dict[str, Any],
+    **given: Any,
+) -> tuple[Kernel, Any]:
+    """Return where the search starts."""
+    if not scout:
+        return kernel, START_COST
+    dtype = options.get("dtype")
+    return scouted(objective, kernel, X, y, with_cost=True, dtype=dtype, **given)
 
 
 def _steps(n: int, factor: int, budget: int | None) -> int:

@@ -1,0 +1,51 @@
+"""A look around before a search: the best of a coarse grid is where it starts.
+
+Where a kernel is far too wide or too narrow, or C far too small, most objectives are flat, and the
+little slope that they have may lead away from the basin of good machines (004, section 9.4). So the
+kernel is scaled as a whole by powers of four, with some values of C. A random objective is compared
+on the same few splits.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jsvm.kernels import Kernel
+from jsvm.precision import scope, working_dtype
+from jsvm.search.batch import values_of
+from jsvm.search.problem import Objective, Problem, as_data
+from jsvm.search.space import Space
+
+SCALES = 4.0 ** np.arange(-2, 3)
+COSTS = 10.0 ** np.arange(-1, 4)
+KEYS = 8  # splits on which random objectives are compared
+
+
+def scouted(
+    objective: Objective,
+    kernel: Kernel,
+    X: Any,
+    y: Any,
+    *,
+    with_cost: bool,
+    key: Any = None,
+    maximise: bool = False,
+    dtype: Any = None,
+) -> tuple[Kernel, float | None]:
+    """Return the kernel, scaled, and C with the best value of the objective."""
+    chosen = working_dtype(dtype)
+    with scope(chosen):
+        costs = COSTS if with_cost else [None]
+        space = Space.of(kernel, costs[0])
+        thetas = jnp.stack(
+            [space.scaled(space.encode(kernel, C), scale) for scale in SCALES for C in costs]
+        )
+        problem = Problem(objective, space, maximise, key is not None)
+        keys = [jax.random.key(0)] if key is None else list(jax.random.split(key, KEYS))
+        data = as_data(kernel, X, y, chosen)
+        values = np.mean([values_of(problem, data, thetas, own) for own in keys], axis=0)
+        best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
+        found, C = space.decode(thetas[best], kernel)
+        return jax.tree.map(np.asarray, found), None if C is None else float(C)
