@@ -13,6 +13,7 @@ entries around log γ_m · I, with the norm of Frobenius, so for diagonal B it i
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
@@ -39,7 +40,11 @@ def median_heuristic(X: Real[Array, "n d"], y: Real[Array, " n"]) -> Float[Array
     >>> float(median_heuristic(np.array([[0.0], [2.0]]), np.array([1.0, -1.0])))
     0.125
     """
-    X, y = jnp.asarray(X, jnp.result_type(X, float)), jnp.asarray(y)
+    return _median_heuristic(jnp.asarray(X, jnp.result_type(X, float)), jnp.asarray(y))
+
+
+@jax.jit
+def _median_heuristic(X: Any, y: Any) -> Any:
     squares = squared_distances(X, X)
     different = y[:, None] != y[None, :]
     m = _median(squares, different)

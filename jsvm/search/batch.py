@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -17,17 +16,16 @@ from jsvm.search.problem import Problem
 SMALLEST_SHARE = 4  # hyperparameters for which another thread pays
 
 
-def values_of(problem: Problem, data: Any, thetas: Any, key: Any) -> np.ndarray:
+def values_of(problem: Problem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
     """Return what is to be minimised, at the rows of `thetas`; all see the same key.
 
     On a CPU they are computed one after the other, in as many threads as there are cores; on other
     devices together.
     """
-    thetas = jnp.asarray(thetas)
     workers = os.cpu_count() or 1 if default_platform() == "cpu" else 1
     workers = max(1, min(workers, len(thetas) // SMALLEST_SHARE))
     share = -(-len(thetas) // workers)
-    full = jnp.concatenate([thetas, jnp.repeat(thetas[:1], workers * share - len(thetas), axis=0)])
+    full = np.pad(thetas, ((0, workers * share - len(thetas)), (0, 0)), mode="edge")
     compute = partial(_values, data=data, key=key, problem=problem)
     parts = [full[k * share : (k + 1) * share] for k in range(workers)]
     found = in_threads(compute, parts)

@@ -8,7 +8,6 @@ import warnings
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jsvm.data.keys import as_key
@@ -84,7 +83,7 @@ def cma_es(
             raise ValueError("generations must be at least 1 and population at least 2")
         problem = Problem(objective, space, maximise, key is not None)
         data = as_data(kernel, X, y, chosen)
-        theta = np.asarray(space.encode(kernel, C), float)
+        theta = space.encode(kernel, C)
         low, high = space.limits(theta)
         options = {"popsize": population, "bounds": [low.tolist(), high.tolist()], "verbose": -9}
         # In one dimension a variance is all there is, and cma warns of its own default.
@@ -109,10 +108,10 @@ def cma_es(
             values, thetas = [np.full(1, np.nan)], [theta[None]]
         all_values, all_thetas = np.concatenate(values), np.concatenate(thetas)
         best = len(all_values) - 1 - int(np.argmin(np.nan_to_num(all_values, nan=np.inf)[::-1]))
-        found_kernel, found_cost = space.decode(jnp.asarray(all_thetas[best]), kernel)
+        found_kernel, found_cost = space.decode(all_thetas[best], kernel)
         history = {"value": problem.sign * all_values} | space.history(all_thetas, kernel)
     return SearchResult(
-        jax.tree.map(np.asarray, found_kernel),
+        found_kernel,
         None if found_cost is None else float(found_cost),
         problem.sign * float(all_values[best]),
         history,

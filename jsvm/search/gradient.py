@@ -117,8 +117,8 @@ def gradient(
         keys = jax.random.split(jax.random.key(0) if key is None else as_key(key), restarts + 1)
         starts = [start]
         for own in keys[1:]:
-            shift = spread * jax.random.normal(jax.random.fold_in(own, 1), start.shape, start.dtype)
-            starts.append(start + shift)
+            shift = jax.random.normal(jax.random.fold_in(own, 1), start.shape)
+            starts.append(start + spread * np.asarray(shift, float))
         results = [run(theta, own) for theta, own in zip(starts, keys, strict=True)]
     sign = -1.0 if maximise else 1.0
     return min(results, key=lambda result: np.nan_to_num(sign * result.value, nan=np.inf))
@@ -143,8 +143,9 @@ def _search(
 ) -> SearchResult:
     space, random, sign = problem.space, problem.random, problem.sign
     optimizer = _with_value(optimizer)
-    limits = space.limits(np.asarray(theta))
-    state = jax.jit(optimizer.init)(theta)
+    limits = space.limits(theta)
+    theta = jnp.asarray(theta, float)
+    state = _initial(theta, optimizer)
     values, thetas = [], []
     status, count = FINISHED, FIRST_ROUND
     with watch() as watched:
@@ -167,10 +168,10 @@ def _search(
     if not values:  # interrupted before the first round was over
         values, thetas = [np.full(1, np.nan)], [np.asarray(theta)[None]]
     value, place = _chosen(np.concatenate(values), np.concatenate(thetas), random)
-    kernel, C = space.decode(jnp.asarray(place), data[0])
+    kernel, C = space.decode(place, data[0])
     history = {"value": sign * np.concatenate(values)}
     return SearchResult(
-        jax.tree.map(np.asarray, kernel),
+        kernel,
         None if C is None else float(C),
         sign * value,
         history | space.history(np.concatenate(thetas), data[0]),
@@ -191,6 +192,11 @@ def _chosen(values: np.ndarray, thetas: np.ndarray, random: bool) -> tuple[float
 def _with_value(optimizer: Any) -> Any:
     """Return the transformation as one that may be told the value; the same for the same."""
     return optax.with_extra_args_support(optimizer)
+
+
+@partial(jax.jit, static_argnames="optimizer")
+def _initial(theta: Any, optimizer: Any) -> Any:
+    return optimizer.init(theta)
 
 
 @partial(jax.jit, static_argnames=("problem", "optimizer"))

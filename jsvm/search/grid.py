@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jsvm.data.keys import as_key
@@ -90,11 +89,11 @@ def grid(
     )
 
 
-def _grid(space: Space, family: list[Kernel], costs: np.ndarray | None) -> Any:
+def _grid(space: Space, family: list[Kernel], costs: np.ndarray | None) -> np.ndarray:
     rows = [
         space.encode(kernel, C) for kernel in family for C in ([None] if costs is None else costs)
     ]
-    return jnp.stack(rows)
+    return np.stack(rows)
 
 
 def _best(values: np.ndarray, costs: np.ndarray | None) -> tuple[int, int]:

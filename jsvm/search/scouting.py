@@ -9,7 +9,6 @@ on the same few splits.
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import Kernel
@@ -39,7 +38,7 @@ def scouted(
     with scope(chosen):
         costs = COSTS if with_cost else [None]
         space = Space.of(kernel, costs[0])
-        thetas = jnp.stack(
+        thetas = np.stack(
             [space.scaled(space.encode(kernel, C), scale) for scale in SCALES for C in costs]
         )
         problem = Problem(objective, space, maximise, key is not None)
@@ -48,4 +47,4 @@ def scouted(
         values = np.mean([values_of(problem, data, thetas, own) for own in keys], axis=0)
         best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
         found, C = space.decode(thetas[best], kernel)
-        return jax.tree.map(np.asarray, found), None if C is None else float(C)
+        return found, None if C is None else float(C)

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import GeneralGaussian, Kernel, Precomputed
-from jsvm.kernels.symmetric import exponential, logarithm
+from jsvm.kernels.symmetric import exponential
+from jsvm.problems.program import namespace
 
 LARGEST_COST = 1e6  # and the smallest is one over it
 WIDEST = float(np.log(1e8))  # of a search for the logarithm of a kernel parameter, to both sides
@@ -75,25 +75,30 @@ class Space:
         parts = zip(self.kinds, self.shapes, strict=True)
         return sum(_entries(kind, shape) for kind, shape in parts) + self.with_cost
 
-    def encode(self, kernel: Kernel, C: Any = None) -> Any:
-        """Return the vector of a kernel and C."""
+    def encode(self, kernel: Kernel, C: Any = None) -> np.ndarray:
+        """Return the vector of a kernel and C, in NumPy: nothing is compiled for it."""
         leaves = zip(self.kinds, jax.tree.leaves(kernel), strict=True)
-        parts = [_encode(kind, jnp.asarray(leaf)) for kind, leaf in leaves if kind != FIXED]
+        parts = [_encode(kind, np.asarray(leaf, float)) for kind, leaf in leaves if kind != FIXED]
         if self.with_cost:
-            parts.append(jnp.log(jnp.asarray(C)).reshape(1))
-        return jnp.concatenate([jnp.asarray(part, float) for part in parts])
+            parts.append(np.log(np.asarray(C, float)).reshape(1))
+        return np.concatenate(parts)
 
     def decode(self, theta: Any, kernel: Kernel) -> tuple[Kernel, Any]:
-        """Return kernel and C of a vector; what is not searched for is that of a given kernel."""
+        """Return kernel and C of a vector; what is not searched for is that of a given kernel.
+
+        Of several vectors, the rows of `theta`, the leaves have a leading axis.
+        """
+        xp, lead = namespace(theta), theta.shape[:-1]
         leaves, begin = [], 0
         for kind, shape, own in zip(self.kinds, self.shapes, jax.tree.leaves(kernel), strict=True):
             end = begin + _entries(kind, shape)
-            leaves.append(own if kind == FIXED else _decode(kind, theta[begin:end], shape))
+            part = theta[..., begin:end]
+            leaves.append(own if kind == FIXED else _decode(xp, kind, part, (*lead, *shape)))
             begin = end
-        C = jnp.exp(theta[-1]) if self.with_cost else None
+        C = xp.exp(theta[..., -1]) if self.with_cost else None
         return jax.tree.unflatten(self.tree, leaves), C
 
-    def scaled(self, theta: Any, factor: float) -> Any:
+    def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
         """Return the vector with all widths multiplied: every γ by a factor, B by its root."""
         shifts = [
             np.log(factor) * _shift(kind, shape)
@@ -101,17 +106,17 @@ class Space:
         ]
         return theta + np.concatenate([*shifts, np.zeros(int(self.with_cost))])
 
-    def limits(self, theta: Any) -> tuple[Any, Any]:
+    def limits(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the box around a start."""
-        low, high = np.asarray(theta) - WIDEST, np.asarray(theta) + WIDEST
+        low, high = theta - WIDEST, theta + WIDEST
         if self.with_cost:
             edge = float(np.log(LARGEST_COST))
             low[-1], high[-1] = min(-edge, theta[-1]), max(edge, theta[-1])
         return low, high
 
-    def history(self, thetas: Any, kernel: Kernel) -> dict[str, np.ndarray]:
+    def history(self, thetas: np.ndarray, kernel: Kernel) -> dict[str, np.ndarray]:
         """Return the hyperparameters of many vectors by their names, along the first axis."""
-        kernels, costs = jax.vmap(lambda theta: self.decode(theta, kernel))(jnp.asarray(thetas))
+        kernels, costs = self.decode(thetas, kernel)
         leaves = zip(self.names, self.kinds, jax.tree.leaves(kernels), strict=True)
         found = {name: np.asarray(leaf) for name, kind, leaf in leaves if kind != FIXED}
         return found | ({"C": np.asarray(costs)} if self.with_cost else {})
@@ -140,14 +145,26 @@ def _shift(kind: str, shape: tuple[int, ...]) -> np.ndarray:
     return np.full(_entries(kind, shape), 1.0 if kind == LOG else 0.0)
 
 
-def _encode(kind: str, leaf: Any) -> Any:
+def _encode(kind: str, leaf: np.ndarray) -> np.ndarray:
     if kind == MATRIX:
-        return logarithm(leaf)[np.triu_indices(leaf.shape[0])]
-    return (jnp.log(leaf) if kind == LOG else leaf).reshape(-1)
+        values, V = np.linalg.eigh(0.5 * (leaf + leaf.T))
+        return ((V * np.log(values)) @ V.T)[np.triu_indices(len(leaf))]
+    return (np.log(leaf) if kind == LOG else leaf).reshape(-1)
 
 
-def _decode(kind: str, values: Any, shape: tuple[int, ...]) -> Any:
+def _decode(xp: Any, kind: str, values: Any, shape: tuple[int, ...]) -> Any:
     if kind == MATRIX:
-        upper = jnp.zeros(shape, values.dtype).at[np.triu_indices(shape[0])].set(values)
-        return exponential(upper + upper.T - jnp.diag(jnp.diagonal(upper)))
-    return (jnp.exp(values) if kind == LOG else values).reshape(shape)
+        return _exponential(xp, values, shape)
+    return (xp.exp(values) if kind == LOG else values).reshape(shape)
+
+
+def _exponential(xp: Any, values: Any, shape: tuple[int, ...]) -> Any:
+    """Return exp(A) of the symmetric matrix with these entries in and above its diagonal."""
+    d = shape[-1]
+    place = np.zeros((d, d), int)
+    place[np.triu_indices(d)] = np.arange(d * (d + 1) // 2)
+    A = values[..., np.maximum(place, place.T)]
+    if xp is np:
+        spectrum, V = np.linalg.eigh(A)
+        return (V * np.exp(spectrum)[..., None, :]) @ np.swapaxes(V, -1, -2)
+    return exponential(A) if A.ndim == 2 else jax.vmap(exponential)(A)
