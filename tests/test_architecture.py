@@ -126,7 +126,21 @@ def test_public_names_are_there():
         _ = jsvm.nothing  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize("name", modules())
+# Examples for which large programs are compiled.
+SLOW_EXAMPLES = {
+    "jsvm.estimators.auto_svc",
+    "jsvm.objectives.leave_one_out",
+    "jsvm.objectives.span",
+    "jsvm.search.cma_es",
+    "jsvm.search.strategies",
+}
+EXAMPLES = [
+    pytest.param(name, marks=pytest.mark.slow if name in SLOW_EXAMPLES else ())
+    for name in modules()
+]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(name: str):
     module = importlib.import_module(name)
     with jax.enable_x64(True):
@@ -134,12 +148,25 @@ def test_examples_run(name: str):
     assert result.failed == 0
 
 
+PARTS = (
+    jsvm.kernels,
+    jsvm.problems,
+    jsvm.data,
+    jsvm.io,
+    jsvm.objectives,
+    jsvm.optim,
+    jsvm.search,
+    jsvm.search.strategies,
+)
+
+
 def test_every_public_object_has_an_example():
     missing = [
         f"{part.__name__}.{name}"
-        for part in (jsvm.kernels, jsvm.problems, jsvm.data, jsvm.io, jsvm.search)
+        for part in PARTS
         for name in part.__all__
-        if name not in WITHOUT_EXAMPLE and ">>>" not in (getattr(part, name).__doc__ or "")
+        if name not in WITHOUT_EXAMPLE | {"strategies"}
+        and ">>>" not in (getattr(part, name).__doc__ or "")
     ]
     assert not missing
 

@@ -192,3 +192,21 @@ class TestSpecialCases:
             return s.objective
 
         assert np.isfinite(jax.grad(objective)(2.0))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_points_and_parameters_may_differ_in_precision(compiled):
+    """Single precision data with a double precision parameter: near the derivative in double."""
+    X, y, _ = data()
+    single = X.astype(jnp.float32), y.astype(jnp.float32)
+    double = tuple(v.astype(jnp.float64) for v in single)
+
+    def output(gamma, X, y):
+        kernel = kernels.RBF(gamma)
+        return Machine.of(kernel, X, solve(problems.c_svc((kernel, X), y, 1.3)))(X[:5]).sum()
+
+    gradient = jax.jit(jax.grad(output)) if compiled else jax.grad(output)
+    gamma = jnp.asarray(0.7)
+    found = gradient(gamma, *single)
+    assert found.dtype == gamma.dtype
+    np.testing.assert_allclose(found, gradient(gamma, *double), rtol=1e-3)

@@ -71,7 +71,7 @@ def gradient(
     steps : int
         Evaluations of value and gradient.
     tol : float
-        A search without randomness ends when no logarithm changes by more in ten steps.
+        A search without randomness ends when all logarithms change by less in ten steps.
     restarts : int
         Further searches, from normally distributed logarithms around the start; the best counts.
     spread : float
@@ -159,7 +159,7 @@ def _search(
             thetas.append(np.asarray(places)[:count])
             taken = time.monotonic() - begin
             recent = np.concatenate(thetas[-2:])[-10:]
-            if not random and len(recent) == 10 and np.ptp(recent, axis=0).max() <= tol:
+            if not random and len(recent) == 10 and np.ptp(recent, axis=0).max() < tol:
                 status = CONVERGED
             watched.took(count, sign * float(values[-1][-1]))
             count = int(np.clip(count * SECONDS / max(taken, 1e-9), 1, LONGEST_ROUND))

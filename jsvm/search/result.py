@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.kernels import Kernel
-
 FINISHED, CONVERGED = "finished", "converged"
 TIME_LIMIT, INTERRUPTED, STOPPED = "time limit", "interrupted", "stopped by the callback"
 
@@ -27,9 +25,18 @@ class SearchResult:
     status : str
         How it ended: 'finished', 'converged', 'time limit', 'interrupted' or 'stopped by the
         callback'.
+
+    Examples
+    --------
+    >>> from jsvm import data, kernels, objectives, search
+    >>> X, y = data.chess_board(2, 2, size=60, key=0)
+    >>> widths = [kernels.RBF(0.01), kernels.RBF(1.0)]
+    >>> result = search.grid(objectives.kernel_target_alignment, widths, X, y, maximise=True)
+    >>> result.status, result.evaluations, result.C
+    ('finished', 2, None)
     """
 
-    kernel: Kernel
+    kernel: Any
     C: Any
     value: float
     history: dict[str, np.ndarray]

@@ -30,6 +30,8 @@ class Space:
     ----------
     tree : PyTreeDef
         Of the kernel.
+    classes : str
+        Of the kernel and its parts; structures of different classes may compare equal.
     names : tuple of str
         Of the leaves of the kernel.
     kinds : tuple of str
@@ -41,6 +43,7 @@ class Space:
     """
 
     tree: Any
+    classes: str
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
@@ -62,7 +65,7 @@ class Space:
                 kinds.append(LOG if (np.asarray(leaf) > 0).all() else PLAIN)
         names = tuple(jax.tree_util.keystr(path).lstrip(".") for path, _ in paths)
         shapes = tuple(np.shape(leaf) for _, leaf in paths)
-        space = cls(tree, names, tuple(kinds), shapes, C is not None)
+        space = cls(tree, str(tree), names, tuple(kinds), shapes, C is not None)
         if not space.size:
             raise ValueError(
                 f"kernel={kernel!r} has no parameter to search for; give C, or another kernel"

@@ -36,6 +36,8 @@ from jsvm.search.scouting import scouted
 from jsvm.search.space import Space
 from jsvm.solvers.prepare import widened
 
+__all__ = ["cross_validation", "kta", "likelihood", "posterior", "span_bound"]
+
 COSTS = np.logspace(-2, 4, 25)  # of the grid that follows the alignment
 START_COST = 1.0
 
@@ -253,7 +255,8 @@ def posterior(
     start, points, pairs, scout, options = _prepared(X, y, kernel, options)
     if prior is None:
         with scope(working_dtype(options.get("dtype"))):
-            prior = GaussianPrior.around(*_some(X, y))
+            codes = np.unique(y, return_inverse=True)[1]
+            prior = GaussianPrior.around(*_some(np.asarray(X), codes))
     elif not callable(prior):
         raise ValueError(f"prior={prior!r} must be a function of kernel and C")
     pairs = pairs._replace(prior=_as_tree(prior))

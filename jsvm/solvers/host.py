@@ -95,6 +95,7 @@ def solve(
     if isinstance(solver, PSMO) and not potential:
         raise ValueError("solver=PSMO(...) is for problems.psvm; use SMO(...) for this problem")
     if is_traced(problem, start):
+        problem = _of_one_type(problem)
         values, start = without_derivative((problem, start))
         if is_traced(values, start):
             traced: Any = solve_potential_traced if isinstance(solver, PSMO) else _solve_traced
@@ -110,6 +111,20 @@ def solve(
         if isinstance(solver, PSMO):
             return solve_potential(problem, solver, start, chosen, monitor)
         return _solve_concrete(problem, solver, start, chosen, monitor)
+
+
+def _of_one_type(problem: QuadraticProgram) -> QuadraticProgram:
+    """Return the program with all real numbers of the widest type among them.
+
+    A derivative has the types of what it is the derivative of, and these have to fit together.
+    """
+    leaves = [leaf for leaf in jax.tree.leaves(problem) if _is_real(leaf)]
+    dtype = jnp.result_type(*leaves)
+    return jax.tree.map(lambda v: jnp.asarray(v, dtype) if _is_real(v) else v, problem)
+
+
+def _is_real(leaf: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
 
 
 def differentiable(problem: QuadraticProgram, solution: Solution) -> Solution:

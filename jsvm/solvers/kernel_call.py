@@ -54,7 +54,7 @@ def in_one_kernel(
             return *outputs, jnp.int32(0) if reads_all else _read_all(leaves)
 
         compiled = jax.jit(flat)
-        call = custom_vmap(lambda *leaves: set_xla_metadata(compiled(*leaves), **TAGS))
+        call = custom_vmap(lambda *leaves: set_xla_metadata(compiled(*_opaque(leaves)), **TAGS))
 
         @call.def_vmap
         def one_by_one(size: int, batched: list[bool], *leaves: Any) -> Any:
@@ -70,6 +70,15 @@ def in_one_kernel(
         return jax.tree.unflatten(structure, outputs[:-1])
 
     return called
+
+
+def _opaque(leaves: Sequence[Array]) -> list[Array]:
+    """Return the leaves, of which XLA does not know that some are constants.
+
+    It would write a constant into the function, and then abort on the parameter that is left over.
+    A large array is no constant, and in front of it a barrier would cost a copy.
+    """
+    return [v if v.size > LONG_REDUCTION else lax.optimization_barrier(v) for v in leaves]
 
 
 def _read_all(leaves: Sequence[Array]) -> Int[Array, ""]:
