@@ -29,6 +29,8 @@ from jax import lax
 from jaxtyping import Bool, Float
 
 from jsvm._typing import Array, Scalar
+from jsvm.numerics.elimination import factored, solve_factored
+from jsvm.numerics.products import product
 from jsvm.precision import is_traced
 from jsvm.problems import QuadraticProgram
 
@@ -88,8 +90,8 @@ def _derivative(
     _, explicit = jax.jvp(lambda p: _value(p, alpha), (program,), (direction,))
 
     rows = without_derivative(program.hessian.rows(places))
-    solve = _solver(rows[:, places], valid)
-    right = slope_dot[places] - _product(rows, bounded_dot)
+    solve = symmetric_solver(rows[:, places], valid)
+    right = slope_dot[places] - product(rows, bounded_dot)
     found, multipliers_dot = solve(jnp.where(valid, right, 0.0)), jnp.zeros(0, alpha.dtype)
     if program.group_count == 0:
         alpha_dot = bounded_dot.at[places].add(found)
@@ -99,11 +101,11 @@ def _derivative(
         inside = (members[:, places] & valid[None, :]).astype(alpha.dtype)
         present = jnp.any(inside > 0, axis=1)
         columns = jax.vmap(solve)(inside)
-        schur = _product(inside, columns.T) + jnp.diag(jnp.where(present, 0.0, 1.0))
-        missing = direction.totals - _product(members.astype(alpha.dtype), bounded_dot)
-        deficit = jnp.where(present, _product(inside, found) - missing, 0.0)
-        multipliers_dot = jnp.linalg.solve(schur, deficit)
-        alpha_dot = bounded_dot.at[places].add(found - _product(multipliers_dot, columns))
+        schur = product(inside, columns.T) + jnp.diag(jnp.where(present, 0.0, 1.0))
+        missing = direction.totals - product(members.astype(alpha.dtype), bounded_dot)
+        deficit = jnp.where(present, product(inside, found) - missing, 0.0)
+        multipliers_dot = _by_orthogonal_factor(schur, deficit)
+        alpha_dot = bounded_dot.at[places].add(found - product(multipliers_dot, columns))
         moved = slope_dot - _matvec(without_derivative(program), alpha_dot)
         ends = _ends(program, alpha, moved, members)
         multipliers_dot = jnp.where(present, multipliers_dot, ends)
@@ -140,22 +142,34 @@ def _matvec(program: QuadraticProgram, alpha: Any) -> Any:
     return (hessian.dense() if hessian.size <= LARGEST_DENSE else hessian).matvec(alpha)
 
 
-def _solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
+def symmetric_solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
     """Return the solution of Q_uu x = b as a linear function of b, zero elsewhere."""
     both = free[:, None] & free[None, :]
     ridge = RIDGE * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(Q)))
     matrix = jnp.where(both, Q, 0.0) + jnp.diag(jnp.where(free, ridge, 1.0))
-    factor = jax.scipy.linalg.lu_factor(matrix)  # an indefinite kernel has a derivative, too
+    factor = factored(matrix)
+    definite = jnp.isfinite(sum(jnp.sum(part) for part in jax.tree.leaves(factor)))
+    factor = jax.tree.map(lambda part: jnp.where(definite, part, 0.0), factor)
+
+    def of_indefinite(b: Any) -> Any:  # an indefinite kernel has a derivative, too
+        return _by_orthogonal_factor(matrix, b)
 
     def solve(b: Any) -> Any:
         return lax.custom_linear_solve(
-            lambda x: _product(matrix, x),
+            lambda x: product(matrix, x),
             b,
-            lambda _, b: jax.scipy.linalg.lu_solve(factor, b),
+            lambda _, b: lax.cond(definite, lambda b: solve_factored(factor, b), of_indefinite, b),
             symmetric=True,
         )
 
     return solve
+
+
+def _by_orthogonal_factor(A: Any, b: Any) -> Any:
+    """Return A⁻¹b for any A."""
+    Q, R = jnp.linalg.qr(A)
+    right = product(b, Q)[:, None]
+    return lax.linalg.triangular_solve(R, right, left_side=True, lower=False)[:, 0]
 
 
 def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -> Any:
@@ -177,7 +191,3 @@ def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -
 def without_derivative(tree: Any) -> Any:
     """Return the values without what JAX differentiates; what is no tracer is left alone."""
     return jax.tree.map(lambda v: lax.stop_gradient(v) if is_traced(v) else v, tree)
-
-
-def _product(A: Any, B: Any) -> Any:
-    return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)

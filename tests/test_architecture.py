@@ -18,6 +18,7 @@ PACKAGE = Path(jsvm.__file__).parent
 # A module may import from its own layer and from layers before it.
 LAYERS = (
     ("_typing", "precision", "compilation"),
+    ("numerics",),
     ("optim", "data"),
     ("kernels",),
     ("problems",),
@@ -174,7 +175,8 @@ def test_every_public_object_has_an_example():
 # Protocols, results and helpers that the examples of others show at work.
 WITHOUT_EXAMPLE = {
     "Certificate", "CrossValidation", "GridTask", "Hessian", "Kernel", "MatrixData",
-    "Normalised", "Part", "Repeated", "Tile", "certify", "pairwise", "split_l1", "validate",
+    "Normalised", "Part", "Repeated", "Tile", "certify", "pairwise", "split_l1",
+    "strategies", "validate",
 }  # fmt: skip
 
 

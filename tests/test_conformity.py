@@ -13,6 +13,7 @@ from jsvm import (
     PSVR,
     SVC,
     SVR,
+    AutoSVC,
     NuSVC,
     NuSVR,
     OneClassSVM,
@@ -23,6 +24,7 @@ from jsvm import (
 QUICK = [SVC(), NuSVC(), SVR(), OneClassSVM(), SmallestBall(), PSVC()]
 ESTIMATORS = [*QUICK, NuSVR(), PSVR(), PSVMSelector()]
 VARIANTS = [
+    AutoSVC(budget=10, random_state=0),
     SVC(loss="squared_hinge"),
     SVC(multiclass="ovr", calibration="sigmoid", random_state=0),
     SVC(calibration="sigmoid", random_state=0),

@@ -11,11 +11,11 @@ import pytest
 from jax import lax
 
 from jsvm import problems
+from jsvm.numerics.indexing import add_rows, put, repeat
+from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.problems.reductions import index_of_max, largest
 from jsvm.solvers import SMO
 from jsvm.solvers.config import Recipe
-from jsvm.solvers.indexing import add_rows, put, repeat
-from jsvm.solvers.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.solvers.prepare import cast
 from jsvm.solvers.selection import SELECTIONS
 from jsvm.solvers.smo import advance, begin

@@ -16,9 +16,9 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import Lasso
 
 from jsvm import kernels, problems, solve
+from jsvm.numerics.elimination import solve_positive
 from jsvm.problems.matrix_data import MatrixData
 from jsvm.solvers import PSMO, SMO, Status, epsilon_path, held_out
-from jsvm.solvers.elimination import solve_positive
 from jsvm.solvers.potential.block import block_update
 from jsvm.solvers.potential.steps import _pair
 from jsvm.solvers.potential.violation import violations

@@ -12,7 +12,7 @@ from jsvm.estimators.parameters import whole_number
 from jsvm.estimators.two_class import Machine
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import is_sparse
-from jsvm.search import SearchResult, strategies
+from jsvm.search import strategies
 
 # Names of the strategies with modest numbers of generations or steps.
 BUDGETS = {
@@ -36,9 +36,12 @@ class AutoSVC(Classifier):
         Gaussian kernel with one width, with one for every feature, or with any covariance; or a
         kernel from whose parameters the search starts.
     budget : int or None
-        Steps or generations of the search. None is a modest number of them: 1000 steps for
-        'likelihood' and 'posterior', 100 for 'kta', 30 for the others. The numbers of the paper,
-        100√n or 10 000√n for n parameters, are the defaults of the strategies themselves.
+        Steps or generations of the search. None is a modest number of them: 100 for 'kta', 30 for
+        'span_bound' and 'cross_validation', 1000 for all others. The numbers of the paper, 100√n or
+        10 000√n for n parameters, are the defaults of the strategies themselves.
+    prior : function or None
+        ``prior(kernel, C)``, a log-density for the strategy 'posterior', see
+        :func:`jsvm.objectives.log_posterior`.
     max_examples : int or None
         The search sees so many examples at most, drawn at random; the fit sees all.
     calibration : {'platt', 'sigmoid'} or None
@@ -86,6 +89,7 @@ class AutoSVC(Classifier):
         kernel: Any = "rbf",
         *,
         budget: Any = None,
+        prior: Any = None,
         max_examples: Any = 1000,
         calibration: Any = None,
         tol: Any = 1e-3,
@@ -101,6 +105,7 @@ class AutoSVC(Classifier):
         self.strategy = strategy
         self.kernel = kernel
         self.budget = budget
+        self.prior = prior
         self.max_examples = max_examples
         self.calibration = calibration
         self.tol = tol
@@ -129,32 +134,29 @@ class AutoSVC(Classifier):
         self.best_value_, self.history_ = float(found.value), found.history
         return super().fit(X, y)
 
-    def _select(self, X: Any, y: np.ndarray) -> SearchResult:
-        """Return what the strategy finds."""
+    def _select(self, X: Any, y: np.ndarray) -> Any:
+        """Return what the strategy finds, a SearchResult or the like."""
         _, codes = encoded(y)
         random = check_random_state(self.random_state)
         some = _some(random, codes, self.max_examples)
         X = X[some].toarray() if is_sparse(X) else np.asarray(X)[some]
         given: Any = {"key": random.randint(2**31 - 1), "progress": bool(self.progress)}
-        if callable(self.strategy):
-            strategy: Any = self.strategy
-            return strategy(X, codes[some], self.kernel, budget=self.budget, **given)
-        budget = BUDGETS[self.strategy] if self.budget is None else self.budget
-        return getattr(strategies, self.strategy)(
-            X,
-            codes[some],
-            self.kernel,
-            budget=whole_number("budget", budget, 1),
-            time_limit=self.time_limit,
-            dtype=self.dtype,
-            padded=True,
-            **given,
-        )
+        given["budget"] = BUDGETS.get(self.strategy, 1000) if self.budget is None else self.budget
+        whole_number("budget", given["budget"], 1)
+        strategy: Any = self.strategy
+        if not callable(strategy):
+            strategy = getattr(strategies, strategy)
+            given |= {"time_limit": self.time_limit, "dtype": self.dtype, "padded": True}
+        if self.prior is not None:
+            given["prior"] = self.prior
+        return strategy(X, codes[some], self.kernel, **given)
 
     def _check_parameters(self) -> Any:
         known = isinstance(self.strategy, str) and self.strategy in BUDGETS
         if not known and not callable(self.strategy):
             raise ValueError(f"strategy={self.strategy!r} must be one of {sorted(BUDGETS)}")
+        if self.prior is not None and known and self.strategy != "posterior":
+            raise ValueError(f"prior is for strategy='posterior', not {self.strategy!r}")
         if self._precomputed:
             raise ValueError("kernel='precomputed' has no parameters to select; use SVC")
         if self.max_examples is not None:

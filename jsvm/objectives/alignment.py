@@ -13,7 +13,8 @@ from jaxtyping import Float, Real
 
 from jsvm._typing import Array
 from jsvm.kernels import Kernel
-from jsvm.objectives.training import checked, product
+from jsvm.numerics.products import product
+from jsvm.objectives.training import checked
 
 
 def kernel_polarization(

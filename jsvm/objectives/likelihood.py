@@ -27,11 +27,11 @@ from jaxtyping import Float, Real
 from jsvm import problems
 from jsvm._typing import Array, Scalar
 from jsvm.kernels import Kernel
+from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.objectives.priors import GaussianPrior
 from jsvm.objectives.splits import Splits, random_splits
 from jsvm.objectives.training import SOLVER, Builder, checked, held_out_values, in_one_program
 from jsvm.solvers import SMO
-from jsvm.solvers.kernel_call import LONG_REDUCTION, in_one_kernel
 
 STEEPEST = 100.0
 MAX_STEPS = 60  # of the search for the slope; eight are usual

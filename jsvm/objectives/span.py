@@ -25,10 +25,11 @@ from jaxtyping import Float, Real
 
 from jsvm import problems
 from jsvm._typing import Array, Scalar
-from jsvm.implicit import RIDGE, without_derivative
+from jsvm.implicit import symmetric_solver, without_derivative
 from jsvm.kernels import Kernel
+from jsvm.numerics.products import product
 from jsvm.objectives.leave_one_out import left_out_values
-from jsvm.objectives.training import SOLVER, Builder, checked, in_one_program, product
+from jsvm.objectives.training import SOLVER, Builder, checked, in_one_program
 from jsvm.solvers import SMO, solve
 
 
@@ -126,10 +127,8 @@ def _excess(kernel: Kernel, X: Any, y: Any, C: Any, *, machine: Builder, solver:
 
 def _squared_spans(Q: Any, free: Any) -> Any:
     """Return S_n² of all examples."""
-    both = free[:, None] & free[None, :]
-    ridge = RIDGE * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(Q)))
-    inner = jnp.where(both, Q, 0.0) + jnp.diag(jnp.where(free, ridge, 1.0))
-    inverse = jnp.where(both, jnp.linalg.inv(inner), 0.0)
+    columns = jax.vmap(symmetric_solver(Q, free))(jnp.eye(Q.shape[0], dtype=Q.dtype))
+    inverse = jnp.where(free[:, None] & free[None, :], columns, 0.0)
     # H⁻¹ from the inverse of K_uu: the border is eliminated. Without free variables it is absent.
     sums = jnp.sum(inverse, axis=1)
     total = jnp.sum(sums)

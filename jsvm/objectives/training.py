@@ -15,6 +15,7 @@ from jax import lax
 
 from jsvm.kernels import Kernel
 from jsvm.machine import Machine
+from jsvm.numerics.products import product
 from jsvm.objectives.splits import Splits, take
 from jsvm.precision import default_platform, is_traced
 from jsvm.problems import QuadraticProgram
@@ -39,6 +40,8 @@ def checked(kernel: Any, X: Any, y: Any, C: Any = 1.0) -> tuple[Any, Any, Any]:
     y = jnp.asarray(y, X.dtype)
     if y.shape != (n,):
         raise ValueError(f"y must hold {n} labels, one a row of X, not shape {y.shape}")
+    if not is_traced(C) and not (np.asarray(C) > 0).all():
+        raise ValueError(f"C={C} must be positive")
     C = jnp.asarray(C, X.dtype)
     if C.shape not in ((), (n,)):
         raise ValueError(f"C must be one number or {n} of them, not of shape {C.shape}")
@@ -46,8 +49,6 @@ def checked(kernel: Any, X: Any, y: Any, C: Any = 1.0) -> tuple[Any, Any, Any]:
         raise ValueError("X must be finite")
     if not is_traced(y) and not np.isin(np.asarray(y), (-1.0, 1.0)).all():
         raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
-    if not is_traced(C) and not (np.asarray(C) > 0).all():
-        raise ValueError(f"C={C} must be positive")
     return X, y, C
 
 
@@ -109,8 +110,3 @@ def held_out_values(
         return solve(machine(K, y, cost), solver)
 
     return each(one, splits)
-
-
-def product(A: Any, B: Any) -> Any:
-    """Return AB in full precision."""
-    return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)

@@ -16,6 +16,7 @@ def ranked_features(
     names: Sequence[str] | None = None,
     highlight: Any = None,
     largest: int | None = None,
+    label: str = "|weight|",
     ax: Any = None,
 ) -> Any:
     """Draw the weights of features as bars, the largest first.
@@ -30,6 +31,8 @@ def ranked_features(
         Features to draw in another colour: those selected, or those known to matter.
     largest : int, optional
         Draw only so many; by default all.
+    label : str
+        Of the axis of the weights.
     ax : matplotlib Axes, optional
 
     Returns
@@ -71,7 +74,7 @@ def ranked_features(
     else:
         ax.set_xlabel("rank of the feature")
     ax.set_xlim(-0.7, len(order) - 0.3)
-    ax.set_ylabel("|weight|")
+    ax.set_ylabel(label)
     return ax
 
 

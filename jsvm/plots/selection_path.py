@@ -12,6 +12,7 @@ def selection_path(
     values: Any,
     parameters: Mapping[str, Any],
     *,
+    iterations: Any = None,
     label: str = "objective",
     ax: Any = None,
 ) -> Any:
@@ -24,6 +25,8 @@ def selection_path(
     parameters : dict of arrays of shape (n, ...)
         Positive hyperparameters by name, on a logarithmic axis. Those with more than one entry an
         iteration, such as one γ a feature, have as many lines of one colour.
+    iterations : array of shape (n,), optional
+        Their numbers, where not all are drawn; by default 0, 1, …
     label : str
         Of the axis of the objective.
     ax : matplotlib Axes, optional
@@ -52,7 +55,9 @@ def selection_path(
     if not lines:
         raise ValueError("parameters names no hyperparameter to draw")
 
-    iterations = np.arange(len(values))
+    iterations = np.arange(len(values)) if iterations is None else np.asarray(iterations)
+    if iterations.shape != values.shape:
+        raise ValueError(f"iterations must be {len(values)} numbers, not {iterations.shape}")
     upper = axes_or_current(ax)
     lower = _below(upper)
     for k, (name, entries) in enumerate(lines.items()):

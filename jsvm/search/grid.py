@@ -21,7 +21,7 @@ def grid(
     X: Any,
     y: Any,
     *,
-    C: Iterable[float] | None = None,
+    C: Iterable[float] | None = (1.0,),
     key: Any = None,
     maximise: bool = False,
     dtype: Any = None,

@@ -31,7 +31,8 @@ class SearchResult:
     >>> from jsvm import data, kernels, objectives, search
     >>> X, y = data.chess_board(2, 2, size=60, key=0)
     >>> widths = [kernels.RBF(0.01), kernels.RBF(1.0)]
-    >>> result = search.grid(objectives.kernel_target_alignment, widths, X, y, maximise=True)
+    >>> result = search.grid(
+    ...     objectives.kernel_target_alignment, widths, X, y, C=None, maximise=True)
     >>> result.status, result.evaluations, result.C
     ('finished', 2, None)
     """

@@ -20,8 +20,9 @@ from jax import lax
 from jaxtyping import Bool, Float, Int
 
 from jsvm._typing import Array
-from jsvm.solvers.indexing import repeat
-from jsvm.solvers.kernel_call import in_one_kernel
+from jsvm.numerics.indexing import repeat
+from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.numerics.products import product
 
 LARGEST_IN_KERNEL, LARGEST_EXPLICIT = 256, 512
 SWEEP, WIDE_SWEEP = 8, 64  # sizes of a block of the sweeps
@@ -109,11 +110,6 @@ def apply(matrix: Float[Array, "m m"], is_factor: bool, v: Float[Array, " m"]) -
     return lax.linalg.triangular_solve(matrix, half, left_side=True, lower=True, transpose_a=True)[
         :, 0
     ]
-
-
-def product(A: Array, B: Array) -> Array:
-    """Return the matrix product in the full precision of the dtype, also on a GPU."""
-    return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)
 
 
 def _cholesky(

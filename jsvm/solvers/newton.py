@@ -30,9 +30,10 @@ from jax import lax
 from jaxtyping import Bool, Float, Int
 
 from jsvm._typing import Array
+from jsvm.numerics.indexing import add_rows, first_places, put
+from jsvm.numerics.products import product
 from jsvm.problems import QuadraticProgram
-from jsvm.solvers.indexing import add_rows, first_places, put
-from jsvm.solvers.inverse import Inverse, inverse_on, product
+from jsvm.solvers.inverse import Inverse, inverse_on
 
 MAX_FACTORS = 8
 MAX_HITS = 32  # served by one factor

@@ -20,7 +20,7 @@ from jax.tree_util import register_dataclass
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
 from jsvm.kernels.distances import gains_from_splitting, is_whole, split_whole
-from jsvm.solvers.indexing import UNROLL, add_rows
+from jsvm.numerics.indexing import UNROLL, add_rows
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
 BLOCK_BYTES = 2**23  # the largest block: more would not come from memory in use before

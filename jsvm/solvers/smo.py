@@ -22,12 +22,12 @@ from jax import lax
 from jaxtyping import Float, Int
 
 from jsvm._typing import Array, Scalar
+from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
 from jsvm.problems.reductions import SLICES
 from jsvm.solvers.config import Recipe
 from jsvm.solvers.inverse import LARGEST_IN_KERNEL
-from jsvm.solvers.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.solvers.newton import block_step
 from jsvm.solvers.selection import Memory, State
 from jsvm.solvers.status import Status

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.solvers.indexing import repeat
-from jsvm.solvers.kernel_call import in_one_kernel
+from jsvm.numerics.indexing import repeat
+from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.solvers.rows import HostSource, Rows, Source, block_of, filled, part
 
 STRIP = 1024  # rows

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.numerics.products import product
 from jsvm.precision import default_platform, scope
 from jsvm.problems import DenseMatrix, Normal, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
 from jsvm.problems.potential import potential_primal
 from jsvm.problems.reductions import SLICES
-from jsvm.solvers.inverse import product
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.potential.config import PSMO
 from jsvm.solvers.potential.newton import Box, advance, begin

@@ -29,8 +29,8 @@ from jax import lax
 from jaxtyping import Float, Int
 
 from jsvm._typing import Array, Scalar
-from jsvm.solvers.elimination import solve_positive
-from jsvm.solvers.inverse import product
+from jsvm.numerics.elimination import solve_positive
+from jsvm.numerics.products import product
 from jsvm.solvers.potential.violation import proximal, violations
 
 WIDEN = 4.0

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import MatrixData
-from jsvm.solvers.inverse import product
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.prepare import bucket
 

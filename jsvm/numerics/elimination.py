@@ -11,58 +11,80 @@ a hundred times faster where its threads have to share the cores. On other devic
 factor of the library is as good.
 """
 
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Float
 
 from jsvm._typing import Array
+from jsvm.numerics.indexing import repeat
+from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.numerics.products import product
 from jsvm.precision import default_platform
-from jsvm.solvers.indexing import repeat
-from jsvm.solvers.inverse import product
-from jsvm.solvers.kernel_call import in_one_kernel
 
 SMALL, BLOCK, LARGE_BLOCK = 512, 128, 256  # systems up to SMALL have small blocks
 ROWS = 8  # eliminated at a time inside a block
 
 
+class Factor(NamedTuple):
+    """A = LLᵀ: the inverses of the diagonal blocks of L, and what is below each of them.
+
+    Without inverses there is one factor, L itself.
+    """
+
+    inverses: tuple[Array, ...]
+    below: tuple[Array, ...]
+
+
 def solve_positive(A: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
     """Return A⁻¹b; not finite if A is not positive definite."""
+    return solve_factored(factored(A), b)
+
+
+def factored(A: Float[Array, "m m"]) -> Factor:
+    """Return the factor of A; not finite if A is not positive definite."""
     if default_platform() != "cpu":
-        factor = lax.linalg.cholesky(jnp.asarray(A), symmetrize_input=False)
-        half = lax.linalg.triangular_solve(factor, b[:, None], left_side=True, lower=True)
-        return lax.linalg.triangular_solve(
-            factor, half, left_side=True, lower=True, transpose_a=True
-        )[:, 0]
+        return Factor((), (lax.linalg.cholesky(jnp.asarray(A), symmetrize_input=False),))
     m = A.shape[0]
     size = -(-m // ROWS) * ROWS
     if size > m:
         unit = jnp.diag((jnp.arange(size) >= m).astype(A.dtype))
-        A, b = jnp.pad(A, (0, size - m)) + unit, jnp.pad(b, (0, size - m))
-    return _eliminate(A, b)[:m]
-
-
-def _eliminate(A: Array, b: Array) -> Array:
+        A = jnp.pad(A, (0, size - m)) + unit
     invert = in_one_kernel(inverse_factor, reads_all=True)
-    block = BLOCK if A.shape[0] <= SMALL else LARGE_BLOCK
-    begins = range(0, A.shape[0], block)
-    columns = [A[j:, j : j + block] for j in begins]  # from the diagonal downwards
-    rights = [b[j : j + block] for j in begins]
+    block = BLOCK if size <= SMALL else LARGE_BLOCK
+    columns = [A[j:, j : j + block] for j in range(0, size, block)]  # from the diagonal downwards
     inverses, factors = [], []
     for k, column in enumerate(columns):
         width = column.shape[1]
         W = invert(column[:width])
-        factor, rights[k] = product(column[width:], W.T), product(W, rights[k])
+        factor = product(column[width:], W.T)
         inverses.append(W)
         factors.append(factor)
         for j in range(k + 1, len(columns)):
             here = (j - k - 1) * block
             rows = factor[here : here + columns[j].shape[1]]
             columns[j] = columns[j] - product(factor[here:], rows.T)
-            rights[j] = rights[j] - product(rows, rights[k])
-    x = product(rights[-1], inverses[-1])
-    for W, factor, right in list(zip(inverses, factors, rights, strict=True))[-2::-1]:
+    return Factor(tuple(inverses), tuple(factors))
+
+
+def solve_factored(A: Factor, b: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Return A⁻¹b."""
+    if not A.inverses:
+        whole: Any = {"left_side": True, "lower": True}
+        half = lax.linalg.triangular_solve(A.below[0], b[:, None], **whole)
+        return lax.linalg.triangular_solve(A.below[0], half, transpose_a=True, **whole)[:, 0]
+    m = b.shape[0]
+    widths = [W.shape[0] for W in A.inverses]
+    b = jnp.pad(b, (0, sum(widths) - m))
+    rights, rest = [], b
+    for W, factor, width in zip(*A, widths, strict=True):
+        rights.append(product(W, rest[:width]))
+        rest = rest[width:] - product(factor, rights[-1])
+    x = product(rights[-1], A.inverses[-1])
+    for W, factor, right in list(zip(*A, rights, strict=True))[-2::-1]:
         x = jnp.concatenate([product(right - product(x, factor), W), x])
-    return x
+    return x[:m]
 
 
 def inverse_factor(A: Float[Array, "m m"]) -> Float[Array, "m m"]:

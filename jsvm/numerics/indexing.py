@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Bool, Float, Int
 
 from jsvm._typing import Array
-from jsvm.solvers.kernel_call import in_one_kernel
+from jsvm.numerics.kernel_call import in_one_kernel
 
 UNROLL = 4  # rows added in one pass over the sum
 

@@ -1,0 +1,1 @@
+"""Loops, places and linear systems inside compiled programs."""
