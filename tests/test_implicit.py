@@ -210,3 +210,13 @@ def test_points_and_parameters_may_differ_in_precision(compiled):
     found = gradient(gamma, *single)
     assert found.dtype == gamma.dtype
     np.testing.assert_allclose(found, gradient(gamma, *double), rtol=1e-3)
+
+
+def test_too_large_inside_a_transformation():
+    X, y = jnp.zeros((10_000, 2)), jnp.ones(10_000)
+
+    def objective(gamma):
+        return solve(problems.c_svc((kernels.RBF(gamma), X), y, 1.0)).objective
+
+    with pytest.raises(ValueError, match="10000 variables is too large for jit"):
+        jax.eval_shape(objective, 1.0)

@@ -210,6 +210,8 @@ class TestGradient:
     def test_bad_arguments(self, board):
         with pytest.raises(ValueError, match="time_limit"):
             search.gradient(bowl, kernels.RBF(0.1), *board, time_limit=-1.0)
+        with pytest.raises(ValueError, match="steps=0"):
+            search.gradient(bowl, kernels.RBF(0.1), *board, steps=0)
         with pytest.raises(ValueError, match="dtype"):
             search.gradient(bowl, kernels.RBF(0.1), *board, dtype="float16")
 

@@ -27,6 +27,7 @@ from jsvm.search.watch import Callback, Watch
 LONGEST_ROUND = 1000  # steps
 SECONDS = 0.5  # of a round
 FIRST_ROUND = 10
+WINDOW = 10  # steps in which a search that has converged does not move
 TAIL = 0.25  # of the steps of a random search, over which its result is the mean
 
 
@@ -102,6 +103,8 @@ def gradient(
     True
     """
     chosen = working_dtype(dtype)
+    if steps < 1 or restarts < 0:
+        raise ValueError(f"steps={steps} must be at least 1, and restarts={restarts} at least 0")
     with scope(chosen):
         space = Space.of(kernel, C)
         start = space.encode(kernel, C)
@@ -130,6 +133,21 @@ def _default(random: bool) -> Any:
     return noisy_rprop(0.1, largest=1.0) if random else irprop_plus(0.1, largest=1.0)
 
 
+def first_values(problem: Problem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
+    """Return what is to be minimised at the rows of `thetas`; all see the same key.
+
+    It is the program of the search that computes them, with their gradients: compiling another one
+    would take longer.
+    """
+    optimizer = _with_value(_default(problem.random))
+    values = []
+    for theta in thetas:
+        start = jnp.asarray(theta, float)
+        given = start, _initial(start, optimizer), key, data, problem.space.limits(theta)
+        values.append(_round(*given, np.int32(1), problem, optimizer)[3][0])
+    return np.asarray(jax.device_get(values))
+
+
 def _search(
     problem: Problem,
     data: Any,
@@ -146,7 +164,7 @@ def _search(
     limits = space.limits(theta)
     theta = jnp.asarray(theta, float)
     state = _initial(theta, optimizer)
-    values, thetas = [], []
+    values, thetas = np.zeros(0), np.zeros((0, space.size))
     status, count = FINISHED, FIRST_ROUND
     with watch() as watched:
         while watched.running and status == FINISHED:
@@ -155,28 +173,35 @@ def _search(
             theta, state, key, found, places = _round(
                 theta, state, key, data, limits, np.int32(count), problem, optimizer
             )
-            values.append(np.asarray(found)[:count])
-            thetas.append(np.asarray(places)[:count])
+            values = np.concatenate([values, np.asarray(found)[:count]])
+            thetas = np.concatenate([thetas, np.asarray(places)[:count]])
             taken = time.monotonic() - begin
-            recent = np.concatenate(thetas[-2:])[-10:]
-            if not random and len(recent) == 10 and np.ptp(recent, axis=0).max() < tol:
-                status = CONVERGED
-            watched.took(count, sign * float(values[-1][-1]))
+            end = None if random else _converged(thetas, tol)
+            if end is not None:
+                status, values, thetas = CONVERGED, values[:end], thetas[:end]
+            watched.took(count, sign * float(values[-1]))
             count = int(np.clip(count * SECONDS / max(taken, 1e-9), 1, LONGEST_ROUND))
-            count = min(count, 10 * len(np.concatenate(values)))  # the first one compiled
+            count = min(count, 10 * len(values))  # the first one compiled
     status = status if watched.status == FINISHED else watched.status
-    if not values:  # interrupted before the first round was over
-        values, thetas = [np.full(1, np.nan)], [np.asarray(theta)[None]]
-    value, place = _chosen(np.concatenate(values), np.concatenate(thetas), random)
+    if not len(values):  # interrupted before the first round was over
+        values, thetas = np.full(1, np.nan), np.asarray(theta)[None]
+    value, place = _chosen(values, thetas, random)
     kernel, C = space.decode(place, data[0])
-    history = {"value": sign * np.concatenate(values)}
     return SearchResult(
         kernel,
         None if C is None else float(C),
         sign * value,
-        history | space.history(np.concatenate(thetas), data[0]),
+        {"value": sign * values} | space.history(thetas, data[0]),
         status,
     )
+
+
+def _converged(thetas: np.ndarray, tol: float) -> int | None:
+    """Return after which multiple of ten steps the search had converged; rounds play no part."""
+    for end in range(WINDOW, len(thetas) + 1, WINDOW):
+        if np.ptp(thetas[end - WINDOW : end], axis=0).max() < tol:
+            return end
+    return None
 
 
 def _chosen(values: np.ndarray, thetas: np.ndarray, random: bool) -> tuple[float, np.ndarray]:

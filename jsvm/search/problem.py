@@ -1,7 +1,6 @@
 """What is searched: an objective as a function of one vector."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,11 +35,14 @@ class Problem(NamedTuple):
 
 
 def as_data(kernel: Kernel, X: Any, y: Any, dtype: np.dtype) -> tuple[Kernel, Any, Any]:
-    """Return what the objective is evaluated on as arrays, real numbers in one type."""
+    """Return what the objective is evaluated on as arrays, real numbers in one type.
+
+    The kernel, too: or a program would be compiled for a number, and another one for an array.
+    """
 
     def cast(leaf: Any) -> Any:
         leaf = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
         real = jnp.issubdtype(leaf.dtype, jnp.floating)
         return jnp.asarray(leaf, dtype if real else None)
 
-    return kernel, *jax.tree.map(partial(cast), (X, y))
+    return jax.tree.map(cast, (kernel, X, y))

@@ -6,6 +6,7 @@ kernel is scaled as a whole by powers of four, with some values of C. A random o
 on the same few splits.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -32,8 +33,12 @@ def scouted(
     key: Any = None,
     maximise: bool = False,
     dtype: Any = None,
+    evaluate: Callable[..., np.ndarray] = values_of,
 ) -> tuple[Kernel, float | None]:
-    """Return the kernel, scaled, and C with the best value of the objective."""
+    """Return the kernel, scaled, and C with the best value of the objective.
+
+    `evaluate` is :func:`values_of`, or another function that does the same.
+    """
     chosen = working_dtype(dtype)
     with scope(chosen):
         costs = COSTS if with_cost else [None]
@@ -44,7 +49,7 @@ def scouted(
         problem = Problem(objective, space, maximise, key is not None)
         keys = [jax.random.key(0)] if key is None else list(jax.random.split(key, KEYS))
         data = as_data(kernel, X, y, chosen)
-        values = np.mean([values_of(problem, data, thetas, own) for own in keys], axis=0)
+        values = np.mean([evaluate(problem, data, thetas, own) for own in keys], axis=0)
         best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
         found, C = space.decode(thetas[best], kernel)
         return found, None if C is None else float(C)

@@ -28,7 +28,7 @@ from jsvm.objectives.priors import GaussianPrior, median_heuristic
 from jsvm.precision import scope, working_dtype
 from jsvm.search import pairs as of_pairs
 from jsvm.search.cma_es import cma_es
-from jsvm.search.gradient import gradient
+from jsvm.search.gradient import first_values, gradient
 from jsvm.search.grid import grid
 from jsvm.search.pairs import Pairs, pair_folds, pairs_of
 from jsvm.search.result import SearchResult
@@ -132,8 +132,8 @@ def kta(
     steps = _steps(Space.of(start).size, 100, budget)
     objective = of_pairs.target_alignment
     if scout:
-        dtype = options.get("dtype")
-        start, _ = scouted(objective, start, X, pairs, with_cost=False, maximise=True, dtype=dtype)
+        given: Any = {"maximise": True, "dtype": options.get("dtype"), "evaluate": first_values}
+        start, _ = scouted(objective, start, X, pairs, with_cost=False, **given)
     found = gradient(
         objective,
         start,
@@ -183,7 +183,7 @@ def span_bound(
     True
     """
     start, X, pairs, scout, options = _prepared(X, y, kernel, options)
-    start, C = _start(scout, of_pairs.span, start, X, pairs, options)
+    start, C = _start(scout, of_pairs.span, start, X, pairs, options, evaluate=first_values)
     steps = _steps(Space.of(start, C).size, 100, budget)
     return gradient(of_pairs.span, start, X, pairs, C=C, steps=steps, progress=progress, **options)
 
@@ -337,10 +337,10 @@ def _noisy(
     options: dict[str, Any],
 ) -> SearchResult:
     first, second = jax.random.split(as_key(key))
-    given: Any = {"maximise": True}
-    start, C = _start(scout, objective, start, X, pairs, options, key=first, **given)
+    given: Any = {"key": first, "maximise": True, "evaluate": first_values}
+    start, C = _start(scout, objective, start, X, pairs, options, **given)
     steps = _steps(Space.of(start, C).size, 10_000, budget)
-    given |= {"C": C, "key": second, "progress": progress}
+    given = {"C": C, "key": second, "maximise": True, "progress": progress}
     return gradient(objective, start, X, pairs, steps=steps, **given, **options)
 
 

@@ -32,6 +32,7 @@ from jsvm.solvers.whole import WholeTile, start_whole
 from jsvm.solvers.working_set import Vectors
 
 LARGEST_WHOLE = 1280  # variables of a problem that is solved on one tile
+LARGEST_TRACED = 8192  # variables inside of a transformation: the matrix is in memory
 TRACED_SLOTS = 256  # nobody can ask for more inside a transformation
 EXACT_BUDGET = 2.0**28  # bytes for float64 rows, where the solver works in float32
 DOUBLE = np.dtype("float64")
@@ -150,6 +151,11 @@ def differentiable(problem: QuadraticProgram, solution: Solution) -> Solution:
 
 def _solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution:
     program, restore = canonical(problem)
+    if program.size > LARGEST_TRACED:
+        raise ValueError(
+            f"a problem of {program.size} variables is too large for jit and vmap, whose limit is "
+            f"{LARGEST_TRACED}; call solve outside of them: jax.grad works there, too"
+        )
     recipe = solver.recipe(min(program.size, solver.slots, TRACED_SLOTS), elastic=False)
     alpha = None if start is None else restore.split(jnp.asarray(start))
     tile, progress = start_whole(program, alpha, recipe)
