@@ -31,6 +31,9 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m bench.psvm_variants
 	$(BIN)/python -m bench.psvm_matrix
 	$(BIN)/python -m bench.psvm_selection
+	$(BIN)/python -m bench.derivatives
+	$(BIN)/python -m bench.noisy_rprop
+	$(BIN)/python -m bench.model_selection --share 0.3
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

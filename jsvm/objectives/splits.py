@@ -5,6 +5,7 @@ zero marks what only pads a row: the box of its variable is empty, and it is not
 """
 
 import math
+import numbers
 from typing import Any, NamedTuple
 
 import jax
@@ -41,9 +42,10 @@ def trained_size(n: int, fraction: float) -> int:
     if not 0 < fraction < 1:
         raise ValueError(f"fraction={fraction!r} of held-out examples must be between 0 and 1")
     trained = math.floor((1 - fraction) * n * (1 + 1e-12))
-    if trained < 2:
+    if not 2 <= trained < n:
         raise ValueError(
-            f"fraction={fraction!r} leaves {trained} of {n} examples to train, and 2 are needed"
+            f"fraction={fraction!r} of {n} examples leaves {trained} to train and {n - trained} to "
+            "hold out; at least 2 and 1 are needed"
         )
     return trained
 
@@ -66,18 +68,18 @@ def fold_splits(y: Any, folds: Any, key: Any = None) -> Splits:
     """
     n = y.shape[0]
     if np.ndim(folds) == 0:
-        if not 2 <= int(folds) <= n:
-            raise ValueError(f"folds={folds!r} must be at least 2 and at most {n}, one an example")
+        if not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= n:
+            raise ValueError(f"folds={folds!r} must be a whole number from 2 to {n}")
         of_example = np.arange(n) % int(folds)
     else:
         of_example = np.asarray(folds)
         if of_example.shape != (n,):
             raise ValueError(f"folds must be a number or hold {n} of them, not {of_example.shape}")
-    numbers = np.unique(of_example)
-    if len(numbers) < 2:
+    names = np.unique(of_example)
+    if len(names) < 2:
         raise ValueError("folds must name at least two different folds")
-    train, present = padded([np.flatnonzero(of_example != k) for k in numbers])
-    test, counted = padded([np.flatnonzero(of_example == k) for k in numbers])
+    train, present = padded([np.flatnonzero(of_example != k) for k in names])
+    test, counted = padded([np.flatnonzero(of_example == k) for k in names])
     if key is not None:
         order = jax.random.permutation(as_key(key), n)
         train, test = order[train], order[test]

@@ -97,7 +97,7 @@ def held_out_values(
         train, y = split.train, split.labels
         if not is_traced(train, y):
             train, y = (values[np.flatnonzero(y)] for values in (train, y))
-        cost = (C if C.ndim == 0 else C[train]) * jnp.abs(y)
+        cost = jnp.where(y == 0, 0.0, C if C.ndim == 0 else C[train])
         n, points = train.shape[0], X[train]
         if not compiles(kernel, n):
             return Machine.of(kernel, points, _solved((kernel, points), y, cost))(X[split.test])
