@@ -147,12 +147,13 @@ def symmetric_solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
     both = free[:, None] & free[None, :]
     ridge = RIDGE * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(Q)))
     matrix = jnp.where(both, Q, 0.0) + jnp.diag(jnp.where(free, ridge, 1.0))
-    factor = factored(matrix)
+    fixed = without_derivative(matrix)  # what is differentiated is the product
+    factor = factored(fixed)
     definite = jnp.isfinite(sum(jnp.sum(part) for part in jax.tree.leaves(factor)))
     factor = jax.tree.map(lambda part: jnp.where(definite, part, 0.0), factor)
 
     def of_indefinite(b: Any) -> Any:  # an indefinite kernel has a derivative, too
-        return _by_orthogonal_factor(matrix, b)
+        return _by_orthogonal_factor(fixed, b)
 
     def solve(b: Any) -> Any:
         return lax.custom_linear_solve(
