@@ -23,7 +23,9 @@ from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.numerics.products import product
 from jsvm.precision import default_platform
 
-SMALL, BLOCK, LARGE_BLOCK = 512, 128, 256  # systems up to SMALL have small blocks
+# Systems up to a size, and their blocks. Smaller ones would be faster, and compile longer.
+BLOCKS = ((256, 64), (512, 128))
+LARGE_BLOCK = 256
 ROWS = 8  # eliminated at a time inside a block
 
 
@@ -52,7 +54,7 @@ def factored(A: Float[Array, "m m"]) -> Factor:
         unit = jnp.diag((jnp.arange(size) >= m).astype(A.dtype))
         A = jnp.pad(A, (0, size - m)) + unit
     invert = in_one_kernel(inverse_factor, reads_all=True)
-    block = BLOCK if size <= SMALL else LARGE_BLOCK
+    block = next((block for largest, block in BLOCKS if size <= largest), LARGE_BLOCK)
     columns = [A[j:, j : j + block] for j in range(0, size, block)]  # from the diagonal downwards
     inverses, factors = [], []
     for k, column in enumerate(columns):
