@@ -130,7 +130,9 @@ def test_public_names_are_there():
 # Examples for which large programs are compiled.
 SLOW_EXAMPLES = {
     "jsvm.estimators.auto_svc",
+    "jsvm.objectives.holdout",
     "jsvm.objectives.leave_one_out",
+    "jsvm.objectives.likelihood",
     "jsvm.objectives.span",
     "jsvm.search.cma_es",
     "jsvm.search.strategies",

@@ -78,6 +78,7 @@ def test_other_kernels_say_that_they_cannot(kernel):
         SVC(kernel).fit(sparse.csr_matrix(X), y)
 
 
+@pytest.mark.slow
 def test_many_sparse_examples_are_never_dense():
     """More features than memory: 1500 examples in ten million dimensions."""
     n, d = 1500, 10_000_000

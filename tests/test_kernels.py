@@ -265,6 +265,7 @@ class TestGeneralGaussian:
                 np.testing.assert_allclose(np.sum(gradient * E), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_training_with_a_general_gaussian_is_training_on_mapped_points(whole, rng):
     """Also where a function of distances would use that pixels and counts are whole numbers."""

@@ -380,6 +380,7 @@ class TestStrategies:
         )
         assert error < 0.15
 
+    @pytest.mark.slow
     def test_posterior_of_three_classes_padded_or_not(self, rng):
         X = rng.normal(size=(45, 2))
         y = np.repeat(["a", "b", "c"], 15)

@@ -547,6 +547,7 @@ def test_float32_is_refined_on_gradients_in_float64():
     np.testing.assert_allclose(s.objective, exact.objective, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_float32_reports_what_it_cannot_reach():
     X, y = chess(200)
     K = rbf(X)
