@@ -18,6 +18,7 @@ from jsvm import problems
 from jsvm._typing import Array, Scalar
 from jsvm.implicit import attach, without_derivative
 from jsvm.kernels import Kernel
+from jsvm.numerics.products import product
 from jsvm.objectives.holdout import Loss
 from jsvm.objectives.losses import zero_one
 from jsvm.objectives.training import (
@@ -27,7 +28,6 @@ from jsvm.objectives.training import (
     compiles,
     in_one_program,
     mapped,
-    product,
 )
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.program import fill
@@ -103,11 +103,10 @@ def _count(kernel: Kernel, X: Any, y: Any, C: Any, *, machine: Builder, solver: 
 
 
 class Values(NamedTuple):
-    """f(x_n) and f^n̂(x_n) of every example, and the coefficients of f."""
+    """f(x_n) and f^n̂(x_n) of every example."""
 
     trained: Any
     left_out: Any
-    alpha: Any
 
 
 @in_one_program
@@ -120,7 +119,7 @@ def left_out_values(
     s = solve(program, solver)
     trained = product(K, s.alpha) + s.bias
     if not compiles(kernel, X.shape[0]):
-        return Values(trained, _one_by_one(program, K, s.alpha, trained, solver), s.alpha)
+        return Values(trained, _one_by_one(program, K, s.alpha, trained, solver))
     fixed, alpha = without_derivative((program, s.alpha))
     examples = jnp.arange(X.shape[0])
 
@@ -145,7 +144,7 @@ def left_out_values(
         return lax.cond(alpha[n] != 0, predicted, lambda: trained[n])
 
     found = mapped(lambda n: lax.cond(alpha[n] != 0, retrain, keep, n), examples)
-    return Values(trained, mapped(value, (examples, *found)), s.alpha)
+    return Values(trained, mapped(value, (examples, *found)))
 
 
 def _one_by_one(

@@ -5,6 +5,7 @@ one after the other by the solver of many tiles, with the same derivatives; insi
 own ``jit`` only the first way exists.
 """
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -53,16 +54,14 @@ def checked(kernel: Any, X: Any, y: Any, C: Any = 1.0) -> tuple[Any, Any, Any]:
 
 
 def in_one_program(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function of (kernel, X, …) where its problems are small; options are static."""
-    compiled: dict[Any, Callable[..., Any]] = {}
+    """Compile a function of (kernel, X, …) where its problems are small; keywords are static."""
+    parameters = inspect.signature(function).parameters.values()
+    static = [own.name for own in parameters if own.kind is own.KEYWORD_ONLY]
+    compiled = jax.jit(function, static_argnames=static)
 
     def call(kernel: Any, X: Any, *arguments: Any, **options: Any) -> Any:
-        if not compiles(kernel, X.shape[0]):
-            return function(kernel, X, *arguments, **options)
-        names = tuple(sorted(options))
-        if names not in compiled:
-            compiled[names] = jax.jit(function, static_argnames=names)
-        return compiled[names](kernel, X, *arguments, **options)
+        chosen = compiled if compiles(kernel, X.shape[0]) else function
+        return chosen(kernel, X, *arguments, **options)
 
     return call
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
 
+from jsvm.objectives.training import mapped
 from jsvm.precision import default_platform
 from jsvm.search.problem import Problem
 
@@ -51,4 +51,4 @@ def _values(thetas: Any, *, data: Any, key: Any, problem: Problem) -> Any:
     def one(theta: Any) -> Any:
         return problem.value(theta, data, key)
 
-    return lax.map(one, thetas) if default_platform() == "cpu" else jax.vmap(one)(thetas)
+    return mapped(one, thetas)

@@ -55,11 +55,11 @@ def pairs_of(codes: np.ndarray, size: int | None = None) -> Pairs:
         labels.append(np.where(codes[some] == b, 1.0, -1.0))
         trained.append(min(len(some), max(2, math.floor((1 - HELD_OUT) * len(some)))))
         tests.append(len(some) - trained[-1])
-    length = max(len(part) for part in parts) if size is None else size
+    rows = _labelled(parts, labels, size)
+    length = rows[0].shape[1]
     grown = math.floor((1 - HELD_OUT) * length)
     return Pairs(
-        np.stack([np.pad(part, (0, length - len(part)), mode="edge") for part in parts]),
-        np.stack([np.pad(label, (0, length - len(label))) for label in labels]),
+        *rows,
         np.array(trained, np.int32),
         np.zeros(max(grown, *trained), bool),
         np.zeros(max(length - grown, *tests), bool),
@@ -123,12 +123,7 @@ def pair_folds(pairs: Pairs, seed: int) -> Splits:
     rows = [[part[k] for k in used] for part in (train, labels, test, test_labels)]
     trains = len(pairs.trains) if max(map(len, rows[0])) <= len(pairs.trains) else None
     tests = len(pairs.tests) if max(map(len, rows[2])) <= len(pairs.tests) else None
-    return Splits(
-        padded(rows[0], trains)[0],
-        _zero_padded(rows[1], trains),
-        padded(rows[2], tests)[0],
-        _zero_padded(rows[3], tests),
-    )
+    return Splits(*_labelled(rows[0], rows[1], trains), *_labelled(rows[2], rows[3], tests))
 
 
 def _of_each(function: Any, pairs: Pairs) -> Any:
@@ -138,9 +133,12 @@ def _of_each(function: Any, pairs: Pairs) -> Any:
     return mapped(function, items)
 
 
-def _zero_padded(parts: list[np.ndarray], size: int | None) -> np.ndarray:
-    size = max(len(part) for part in parts) if size is None else size
-    return np.stack([np.pad(part, (0, size - len(part))) for part in parts])
+def _labelled(
+    parts: list[np.ndarray], labels: list[np.ndarray], size: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return examples and their labels as rows of one array each; what pads has label zero."""
+    examples, meant = padded(parts, size)
+    return examples, padded(labels, size)[0] * meant
 
 
 def _random_splits(key: Any, pairs: Pairs) -> Splits:

@@ -34,7 +34,7 @@ from jsvm.search.pairs import Pairs, pair_folds, pairs_of
 from jsvm.search.result import SearchResult
 from jsvm.search.scouting import scouted
 from jsvm.search.space import Space
-from jsvm.solvers.prepare import widened
+from jsvm.solvers.prepare import repeat_first, widened
 
 __all__ = ["cross_validation", "kta", "likelihood", "posterior", "span_bound"]
 
@@ -304,7 +304,7 @@ def _prepared(
         return start, X, pairs_of(codes), scout, options
     largest = int(np.sort(np.bincount(codes))[-2:].sum())  # pair of classes
     X = widened(start, X)
-    points = np.concatenate([X, np.repeat(X[:1], _grown(len(X)) - len(X), axis=0)])
+    points = repeat_first(X, _grown(len(X)))
     return start, points, pairs_of(codes, _grown(largest)), scout, options
 
 
