@@ -21,6 +21,7 @@ from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
 from jsvm.solvers.config import SMO
+from jsvm.solvers.copies import copies_in
 from jsvm.solvers.decomposition import Decomposition
 from jsvm.solvers.monitor import Checkpoint, Monitor
 from jsvm.solvers.potential import PSMO, solve_potential, solve_potential_traced
@@ -177,6 +178,10 @@ def _solve_concrete(
     elif start is not None:
         start = feasible_start(restore.split(np.asarray(start, float)), program)
     # The papers' algorithms run on the whole problem: their steps are to be comparable.
+    copies = copies_in(program) if solver.block else None
+    if copies is not None:
+        program, monitor.to_user = copies.merged(), copies.apart
+        start = None if start is None else copies.together(start)
     whole = program.size <= LARGEST_WHOLE or not solver.block
     layout = Layout.of(program, shuffled=not whole)
     if not whole:
@@ -191,10 +196,11 @@ def _solve_concrete(
         solution = work.solution()
         if dtype != DOUBLE:
             solution = _confirmed(program, layout, solution, solver, dtype, monitor)
+    alpha = solution.alpha[layout.places]
     rows = solution.kernel_rows if isinstance(innermost(program.hessian), FromKernel) else 0
     solution = replace(
         to_numpy(solution),
-        alpha=solution.alpha[layout.places],
+        alpha=alpha if copies is None else copies.apart(alpha),
         kernel_rows=rows,
         history=tuple(monitor.history),
     )

@@ -35,7 +35,7 @@ class Work(Protocol):
         ...
 
     def point(self) -> np.ndarray:
-        """Return α in the order of the user's variables."""
+        """Return α in the order of the variables."""
         ...
 
 
@@ -52,6 +52,11 @@ class Monitor:
         Called with the facts of each round, a dict; a true return value stops the run.
     checkpoint : Checkpoint or None
         Where to save the point.
+
+    Attributes
+    ----------
+    to_user : function
+        Makes the point that is saved of a point of the work.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class Monitor:
     ) -> None:
         self.time_limit, self.callback, self.checkpoint = time_limit, callback, checkpoint
         self.history: list[dict[str, Any]] = []
+        self.to_user: Callable[[np.ndarray], np.ndarray] = lambda alpha: alpha
         self._bar = _Bar() if progress else None
         self._begun = time.perf_counter()
 
@@ -77,14 +83,14 @@ class Monitor:
                 if work.status == Status.RUNNING and stop is not None:
                     work.status = stop
                 elif self.checkpoint is not None and work.status == Status.RUNNING:
-                    self.checkpoint.save_now_and_then(work.point)
+                    self.checkpoint.save_now_and_then(lambda: self.to_user(work.point()))
         except KeyboardInterrupt:
             work.status = Status.INTERRUPTED
         finally:
             if self._bar is not None:
                 self._bar.close()
         if self.checkpoint is not None:
-            self.checkpoint.save(work.point())
+            self.checkpoint.save(self.to_user(work.point()))
 
     def _tell(self, facts: dict[str, Any]) -> Status | None:
         if self._bar is not None:
