@@ -1,18 +1,23 @@
 """Decision values in blocks of few shapes, so that few programs are compiled."""
 
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import Kernel
-from jsvm.kernels.distances import LARGEST_WHOLE, gains_from_splitting, whole_points
 from jsvm.kernels.sparse import between_sparse, is_sparse
+from jsvm.kernels.whole_numbers import gains_from_whole, is_exact, split, whole_points, widths
 from jsvm.machine import Machine
+from jsvm.numerics.equal_rows import equal_rows
 from jsvm.precision import scope
 from jsvm.solvers.prepare import bucket, repeat_first, widened
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix
+MANY_ENTRIES = 1_000_000  # of the kernel matrix, for which it pays to look for equal points
+SMALLEST_SHARE = 0.01  # of the points, that have to be copies
 
 
 def decision_values(
@@ -43,25 +48,45 @@ def _fill_dense(
     X: np.ndarray,
 ) -> None:
     dtype = outputs.dtype
+    if len(X) * len(points) > MANY_ENTRIES:
+        points, coefficients = _merged(points, coefficients)
     points = widened(kernel, points)
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
-    exact = gains_from_splitting(kernel, points.shape[1], dtype) and _whole(points)
+    # Widths of the parts by which products are tried to be exact, as long as some are.
+    exact = widths(points.shape[1])
+    if not gains_from_whole(kernel, points.shape[1], dtype):
+        exact = []
     with scope(dtype):
         machine = Machine(
             kernel,
-            repeat_first(points, padded).astype(dtype),
+            jnp.asarray(repeat_first(points, padded), dtype),
             np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
             bias.astype(dtype),
         )
         for begin in range(0, len(X), rows):
-            block = widened(kernel, X[begin : begin + rows].astype(dtype))
+            block = widened(kernel, X[begin : begin + rows].astype(dtype, copy=False))
+            block, count = repeat_first(block, rows), len(block)
             if kernel.runs_on_host():
-                evaluate = Machine.__call__
+                values = machine(block)
             else:
-                evaluate = _evaluate_whole if exact and _whole(block) else _evaluate
-            values = evaluate(machine, repeat_first(block, rows))
-            outputs[begin : begin + rows] = np.asarray(values)[: len(block)]
+                values = None
+                while exact and values is None:
+                    values, good = _evaluate_exactly(machine, block, exact[0])
+                    if not good:
+                        exact, values = exact[1:], None
+                values = _evaluate(machine, block) if values is None else values
+            outputs[begin : begin + rows] = np.asarray(values)[:count]
+
+
+def _merged(points: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points without copies; the first of them has the sum of the coefficients."""
+    found = equal_rows(points, fewest=SMALLEST_SHARE * len(points))
+    if found is None:
+        return points, coefficients
+    first, kind = found
+    sums = [np.bincount(kind, column) for column in coefficients.T]
+    return points[first], np.stack(sums, axis=1)
 
 
 def _fill_sparse(
@@ -85,11 +110,9 @@ def _evaluate(machine: Machine, X: Any) -> Any:
     return machine(X)
 
 
-@jax.jit
-def _evaluate_whole(machine: Machine, X: Any) -> Any:
-    """Do the same with products in float32 that are exact."""
-    return machine.value(machine.kernel.between(whole_points(X), whole_points(machine.points)))
-
-
-def _whole(X: np.ndarray) -> bool:
-    return bool((np.abs(X) <= LARGEST_WHOLE).all() and (np.rint(X) == X).all())
+@partial(jax.jit, static_argnames="width")
+def _evaluate_exactly(machine: Machine, X: Any, width: int) -> tuple[Any, Any]:
+    """Do the same with products in float32; tell whether they were exact."""
+    P, R = whole_points(X), whole_points(machine.points)
+    values = machine.value(machine.kernel.between(split(P, width), split(R, width)))
+    return values, is_exact(P, R, width)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from problems_for_tests import chess, rbf, regression, two_classes
 from references import gap as numpy_gap
 
-from jsvm import SVC, kernels, problems, solve
+from jsvm import SVC, evaluate, kernels, problems, solve
+from jsvm.evaluate import decision_values
 from jsvm.solvers import SMO, copies
 from jsvm.solvers.copies import copies_in
 from jsvm.solvers.prepare import canonical, innermost
@@ -149,3 +150,33 @@ def test_categories(dtype):
     assert machine.fit_status_ == 0
     inside = np.abs(machine.dual_coef_[0])
     assert np.sum((inside > 0) & (inside < 100.0)) <= 32
+
+
+def decisions(points, coefficients, X, gamma=1e-6):
+    dtype = np.dtype("float64")
+    bias = np.array([0.5, -1.0])
+    values = decision_values(kernels.RBF(gamma), points, coefficients, bias, X, dtype)
+    distances = ((X[:, None] - points[None]) ** 2).sum(-1)
+    expected = np.exp(-gamma * distances) @ coefficients + bias
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_copies_of_support_vectors_are_summed(monkeypatch):
+    monkeypatch.setattr(evaluate, "MANY_ENTRIES", 0)
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(24, 40))[MANY]
+    merged, sums = evaluate._merged(points, np.ones((90, 2)))
+    assert merged.shape[0] == sums.shape[0] == len(np.unique(MANY))
+    assert sums.sum() == 180
+    decisions(points, rng.normal(size=(90, 2)), rng.normal(size=(30, 40)), gamma=0.01)
+
+
+@pytest.mark.parametrize("case", ["small", "long", "very long", "halves", "halves later"])
+def test_decisions_on_whole_numbers_are_exact(case, monkeypatch):
+    monkeypatch.setattr(evaluate, "BLOCK_BYTES", 2**13)  # blocks of 16 rows
+    rng = np.random.default_rng(0)
+    largest = {"small": 3, "long": 900, "very long": 50_000}.get(case, 3)
+    points, X = (rng.integers(0, largest, (n, 48)).astype(float) for n in (64, 40))
+    if "halves" in case:
+        X[0 if case == "halves" else -1, 7] += 0.5
+    decisions(points, rng.normal(size=(64, 2)), X, gamma=1.0 / largest**2)

@@ -10,15 +10,14 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
-MANY_FEATURES = 32  # with fewer, products are a small part of the work
 SAMPLE = 16  # points, of which the centre is the median
-LARGEST_WHOLE, EXACT_TERMS = 255, 256  # 256 · 255² < 2²⁴
 
 
 class Points(NamedTuple):
     """Points moved to a common centre, and their (weighted) squared lengths.
 
-    The coordinates are one array, or several with some columns each, see :func:`split_whole`.
+    The coordinates are one array, or several with some columns each, see
+    :mod:`jsvm.kernels.whole_numbers`.
     """
 
     coordinates: Any
@@ -100,33 +99,8 @@ def _expanded(norms: Float[Array, "..."], products: Float[Array, "..."]) -> Floa
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
 
 
-def gains_from_splitting(kernel: Kernel, features: int, dtype: Any) -> bool:
-    """Tell whether products in float32, where they are exact, save most of the work."""
-    if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
-        return False
-    return dtype == jnp.float64 and features >= MANY_FEATURES
-
-
-def is_whole(points: Points) -> Array:
-    """Tell whether all coordinates are whole numbers of at most eight bits."""
-    X = points.coordinates
-    return jnp.all((jnp.abs(X) <= LARGEST_WHOLE) & (jnp.round(X) == X))
-
-
-def whole_points(X: Float[Array, "n d"]) -> Points:
-    """Return points whose coordinates are whole already, as they are."""
-    return split_whole(Points(X, jnp.sum(X * X, axis=1)))
-
-
-def split_whole(points: Points) -> Points:
-    """Return points with whole coordinates in float32, a few columns at a time."""
-    X = jnp.asarray(points.coordinates, jnp.float32)
-    begins = range(0, X.shape[1], EXACT_TERMS)
-    return points._replace(coordinates=tuple(X[:, b : b + EXACT_TERMS] for b in begins))
-
-
 def _exact_products(P: Points, R: Points) -> Float[Array, "n m"]:
-    """Return ⟨x, z⟩ of whole numbers by products in float32: none of the sums exceeds 24 bits."""
+    """Return ⟨x, z⟩ as the sum of the products of the parts, which float32 has exactly."""
     parts = zip(P.coordinates, R.coordinates, strict=True)
     products = [inner_products(X, Z).astype(P.squares.dtype) for X, Z in parts]
     return jnp.asarray(sum(products[1:], products[0]))

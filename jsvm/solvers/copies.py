@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from jsvm.numerics.equal_rows import equal_rows
 from jsvm.problems import FromKernel, QuadraticProgram, Repeated
 from jsvm.solvers.prepare import innermost
 
@@ -98,31 +99,13 @@ def copies_in(program: QuadraticProgram) -> Copies | None:
     inner = innermost(program.hessian)
     if not isinstance(inner, FromKernel) or inner.size**2 < FEWEST_ENTRIES:
         return None
-    X, n = np.ascontiguousarray(inner.X), inner.size
+    X, n = np.asarray(inner.X), inner.size
     vectors = program.linear, program.lower, program.upper, program.groups
     others = [np.asarray(v, float).reshape(-1, n) for v in vectors]
     others.append(np.broadcast_to(np.asarray(inner.ridge, float), (1, n)))
-    rest = np.ascontiguousarray(np.concatenate(others).T)
-    key = _keys(X) + _keys(rest)
-    order = np.argsort(key, kind="stable")
-    one, next_one = order[:-1], order[1:]
-    pairs = np.flatnonzero(key[one] == key[next_one])
-    if len(pairs) < max(FEWEST_ENTRIES / n, SMALLEST_SHARE * n):
-        return None
-    one, next_one = one[pairs], next_one[pairs]
-    same = (X[one] == X[next_one]).all(axis=1) & (rest[one] == rest[next_one]).all(axis=1)
-    begins = np.ones(n, bool)
-    begins[pairs[same] + 1] = False
-    kind = np.empty(n, np.int64)
-    kind[order] = np.cumsum(begins) - 1
-    return Copies(program, order[begins], kind)
-
-
-def _keys(rows: np.ndarray) -> np.ndarray:
-    """Return a number for every row, the same for the same row and hardly for another."""
-    factors = np.random.default_rng(0).standard_normal(rows.shape[1])
-    # Not by BLAS, whose rounding depends on where a row is.
-    return np.einsum("ij,j->i", rows, factors, dtype=float)
+    rest = np.concatenate(others).T
+    found = equal_rows(X, rest, fewest=max(FEWEST_ENTRIES / n, SMALLEST_SHARE * n))
+    return None if found is None else Copies(program, *found)
 
 
 def _numbers(kind: np.ndarray) -> np.ndarray:

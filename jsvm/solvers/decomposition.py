@@ -13,12 +13,14 @@ Rows of the kernel matrix are computed only for variables that moved, and kept (
 is solved in the *change* of α, so its rounding errors are those of the change. α and G live on the
 host in float64; the device works in the dtype asked for. In float32 the last word has a gradient
 computed in float64: what it contradicts is solved again from there, which is iterative refinement.
+For the same reason a tile on which pair steps alone are taken is one of float32 as long as the gap
+is not small: half the bytes are half the time.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +28,12 @@ import numpy as np
 from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
-from jsvm.problems import QuadraticProgram, Tile
-from jsvm.solvers.config import SMO, Recipe
+from jsvm.problems import QuadraticProgram
+from jsvm.solvers.config import SMO
 from jsvm.solvers.inverse import LARGEST_EXPLICIT
-from jsvm.solvers.newton import block_step
+from jsvm.solvers.part import Part, newton_part, relax_part
 from jsvm.solvers.prepare import Layout, check_finite
 from jsvm.solvers.rows import Rows
-from jsvm.solvers.smo import relax
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 from jsvm.solvers.working_set import Vectors, View, choose, look
@@ -45,6 +46,8 @@ MANY_FEATURES = 100
 NEWTON_GAP = 1e-3
 SLOT_STEP = 256
 SLOTS = (128, 256)  # of block steps within a tile
+ROUGH = np.dtype("float32")
+ROUGH_GAP = 1e-4  # of the largest linear term, down to which a tile of it is of use
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
@@ -81,7 +84,9 @@ class Decomposition:
         self.vectors, self.rows, self.ridge, self.solver = vectors, rows, ridge, solver
         self.layout = layout
         self.exact_sum = rows.sum if exact_sum is None else exact_sum
-        self.square = Square(rows)
+        self.square = self.rough = Square(rows, rows.dtype)
+        if rows.dtype != ROUGH:
+            self.rough = Square(rows, ROUGH)
         self.status = Status.RUNNING
         self.steps = self.newton_steps = 0
         self._polished, self._newton_gap = False, NEWTON_GAP
@@ -164,15 +169,19 @@ class Decomposition:
         return program, v.alpha, v.gradient
 
     def _solve_tile(self, view: View) -> None:
-        size = self._tile_size(view)
-        some = self.square.arrange(choose(view, size), size)
+        free = len(view.free)
+        slots = next((s for s in SLOTS if s >= SPARE * free), SLOTS[-1] if free <= SLOTS[-1] else 0)
+        least = ROUGH_GAP * np.abs(self.vectors.linear).max()
+        square = self.rough if slots == 0 and view.gap > least else self.square
+        size = self._tile_size(view, len(square.variables))
+        some = square.arrange(choose(view, size), size)
         wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
-        slots = next((s for s in SLOTS if s >= SPARE * len(view.free)), SLOTS[-1])
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)
-        tile = self._tile(some, view)
-        end = jax.device_get(_relax(tile, wanted, np.int32(limit), recipe))
+        tile = self._tile(square, view)
+        wanted = square.dtype.type(wanted)
+        end = jax.device_get(relax_part(tile, wanted, np.int32(limit), recipe))
         self._move(some, end.change, tile)
         self.steps += int(end.steps)
         self.newton_steps += int(end.newton_steps)
@@ -183,7 +192,7 @@ class Decomposition:
         """Look at the point; what a tile leaves alone anyway is not worth many features."""
         return look(self.vectors, FRACTION * min(1.0, self.rows.source.features / MANY_FEATURES))
 
-    def _tile_size(self, view: View) -> int:
+    def _tile_size(self, view: View, present: int) -> int:
         """Return the size of the next tile: room for the free variables and for violators.
 
         There are at least as many places for violators as for free variables, and more while the
@@ -198,7 +207,6 @@ class Decomposition:
         size = tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
         if free <= LARGE_TILE:
             size = min(size, LARGE_TILE)
-        present = len(self.square.variables)
         return present if present // 2 < size <= present else size  # a new matrix is expensive
 
     def _finish(self, view: View) -> None:
@@ -232,8 +240,8 @@ class Decomposition:
         free = len(view.free)
         size = max(tile_size(free), len(self.square.variables))
         some = self.square.arrange(view.free, size)
-        tile = self._tile(some, view)
-        end = jax.device_get(_newton(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)))
+        tile = self._tile(self.square, view)
+        end = jax.device_get(newton_part(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)))
         self._move(some, end.change, tile)
         self.newton_steps += int(end.newton_steps)
 
@@ -254,7 +262,7 @@ class Decomposition:
         As on one tile: −f has the unit l²/Q.
         """
         v = self.vectors
-        if not self._open_box or self.square.matrix is None:
+        if not self._open_box or self._first_matrix is None:
             return False
         unit = np.abs(v.linear).max() ** 2
         return bool(-objective * np.finfo(float).eps * self._scale > unit and self.gap > 0)
@@ -268,11 +276,15 @@ class Decomposition:
     @cached_property
     def _scale(self) -> float:
         """The largest entry of the diagonal of the first working set."""
-        return float(jnp.max(jnp.abs(jnp.diagonal(self.square.matrix))))
+        return float(jnp.max(jnp.abs(jnp.diagonal(self._first_matrix))))
 
-    def _tile(self, some: np.ndarray, view: View) -> "Part":
-        """Return the program of the change of these variables; −1 stands for none."""
-        v, dtype = self.vectors, self.rows.dtype
+    @property
+    def _first_matrix(self) -> Any:
+        return self.rough.matrix if self.square.matrix is None else self.square.matrix
+
+    def _tile(self, square: Square, view: View) -> Part:
+        """Return the program of the change of the variables of a square."""
+        v, dtype, some = self.vectors, square.dtype, square.variables
         present = some >= 0
 
         def pick(values: np.ndarray, kind: Any = dtype) -> np.ndarray:
@@ -283,7 +295,7 @@ class Decomposition:
             examples = (some % self.rows.size).astype(np.int32)
             ridge = examples, self.ridge[examples].astype(dtype)
         return Part(
-            matrix=self.square.matrix,
+            matrix=square.matrix,
             linear=pick(view.distance),
             lower=pick(v.lower - v.alpha),
             upper=pick(v.upper - v.alpha),
@@ -292,21 +304,34 @@ class Decomposition:
             ridge=ridge,
         )
 
-    def _move(self, some: np.ndarray, change: np.ndarray, tile: "Part") -> None:
+    def _move(self, some: np.ndarray, change: np.ndarray, tile: Part) -> None:
         """Add the change to α and its effect to G."""
         v = self.vectors
         moved = (change != 0) & (some >= 0)
         if not moved.any():  # no gain is larger than one that is not a number
-            check_finite(self.square.matrix)
+            check_finite(tile.matrix)
         some, change = some[moved], change[moved].astype(float)
         old, lower, upper = v.alpha[some], v.lower[some], v.upper[some]
         new = np.clip(old + change, lower, upper)
         new = np.where(change >= tile.upper[moved], upper, new)
         new = np.where(change <= tile.lower[moved], lower, new)
+        if tile.linear.dtype != self.rows.dtype:
+            new = self._with_exact_sums(some, old, new)
         v.alpha[some] = new
         self._fresh = False
         # What arrives at a bound mostly stays there.
         self._subtract(some, new - old, self.rows.sum, (new == lower) | (new == upper))
+
+    def _with_exact_sums(self, some: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Take from the variables between their bounds what a rough change adds to a sum."""
+        v, new = self.vectors, new.copy()
+        inside = (new > v.lower[some]) & (new < v.upper[some])
+        for group in range(len(v.totals)):
+            members = v.groups[some] == group
+            free = members & inside
+            if free.any():
+                new[free] -= (new[members] - old[members]).sum() / free.sum()
+        return np.clip(new, v.lower[some], v.upper[some])
 
     def _subtract(
         self, some: np.ndarray, change: np.ndarray, sum_of_rows: Callable, passing: np.ndarray
@@ -338,47 +363,3 @@ class RidgeOnly:
     def ridge_vector(self) -> Any:
         """Return the part of the diagonal that is not the kernel's."""
         return self.ridge
-
-
-class Part(NamedTuple):
-    """The problem of a working set: find the change of α."""
-
-    matrix: Any
-    linear: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    groups: np.ndarray
-    totals: np.ndarray
-    ridge: tuple[np.ndarray, np.ndarray] | None  # examples, and what Q has more than K for each
-
-    def program(self) -> QuadraticProgram:
-        """Return it as a quadratic program."""
-        matrix = self.matrix
-        if self.ridge is not None:
-            examples, ridge = self.ridge
-            same = examples[:, None] == examples[None, :]
-            matrix = matrix + jnp.where(same, ridge[:, None], 0.0)
-        tile = Tile.whole(matrix)
-        return QuadraticProgram(tile, self.linear, self.lower, self.upper, self.groups, self.totals)
-
-
-class End(NamedTuple):
-    """What became of a working set."""
-
-    change: Any
-    steps: Any
-    newton_steps: Any
-    status: Any
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _relax(part: Part, tol: Any, limit: Any, recipe: Recipe) -> End:
-    end = relax(part.program(), tol, limit, recipe)
-    return End(end.state.alpha, end.steps, end.newton_steps, end.status)
-
-
-@partial(jax.jit, static_argnames="slots")
-def _newton(part: Part, slots: int) -> End:
-    program = part.program()
-    change, _, rounds = block_step(program, jnp.zeros_like(part.linear), program.linear, slots)
-    return End(change, jnp.int32(0), rounds, jnp.int32(Status.RUNNING))

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.implicit import attach, without_derivative
+from jsvm.kernels.whole_numbers import are_whole, gains_from_whole
 from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
@@ -235,8 +236,9 @@ def _source(inner: Any, layout: Layout, dtype: np.dtype) -> Source:
     if not isinstance(inner, FromKernel):
         return MatrixSource(layout.square(inner.matrix, dtype))
     kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-    points = layout.points(widened(kernel, np.asarray(inner.X)), dtype)
-    return source_of(kernel, jnp.asarray(points))
+    X = widened(kernel, np.asarray(inner.X))
+    exact = gains_from_whole(kernel, X.shape[1], dtype) and are_whole(X)
+    return source_of(kernel, layout.points(X, np.float32 if exact else dtype), dtype)
 
 
 class ExactSum:

@@ -17,6 +17,7 @@ from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l
 from jsvm.solvers.status import Solution
 
 LARGEST_MATRIX = 4 * 2**30  # bytes
+ALIGNMENT = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,8 @@ class Layout:
         A copy is valid for every kernel, and is never looked at.
         """
         X = np.asarray(X)
-        full = np.empty((self.examples, X.shape[1]), dtype)
-        full[:] = X[:1]
+        full = _aligned((self.examples, X.shape[1]), dtype)
+        full[len(self.order) :] = X[:1]
         full[self.order] = X
         return full
 
@@ -187,6 +188,14 @@ class Layout:
         inverse = np.argsort(self.order)
         shuffled = jnp.asarray(matrix, dtype)[inverse][:, inverse]
         return jnp.pad(shuffled, (0, self.examples - len(self.order)))
+
+
+def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Return memory at an address from which XLA reads without a copy."""
+    count = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    memory = np.empty(count + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + count].view(dtype).reshape(shape)
 
 
 def check_size(size: int, dtype: np.dtype) -> None:
@@ -226,6 +235,8 @@ def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> Quadratic
 def repeat_first(points: np.ndarray, size: int) -> np.ndarray:
     """Pad with copies of the first row: valid for every kernel, and never looked at."""
     missing = size - len(points)
+    if missing == 0:
+        return points
     return np.concatenate([points, np.broadcast_to(points[:1], (missing, points.shape[1]))])
 
 

@@ -19,7 +19,7 @@ from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
-from jsvm.kernels.distances import gains_from_splitting, is_whole, split_whole
+from jsvm.kernels.whole_numbers import prepared
 from jsvm.numerics.indexing import UNROLL, add_rows
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
@@ -61,15 +61,20 @@ class MatrixSource:
 Source = KernelSource | HostSource | MatrixSource
 
 
-def source_of(kernel: Kernel, X: Any) -> KernelSource | HostSource:
-    """Return the source of the matrix of a kernel on points that are JAX arrays."""
+def source_of(kernel: Kernel, X: Any, dtype: Any = None) -> KernelSource | HostSource:
+    """Return the source of the matrix of a kernel, in `dtype`, which by default is that of X.
+
+    Points in float32 for a source in float64 are whole numbers, see
+    :mod:`jsvm.kernels.whole_numbers`.
+    """
+    features = X.shape[1]
     if kernel.runs_on_host():
-        return HostSource(kernel, X, X.shape[1])
-    points = _prepare(kernel, X)
-    # Pixels, counts and indicators: products of whole numbers are exact in half the bytes.
-    if gains_from_splitting(kernel, X.shape[1], X.dtype):
-        points = _split_whole(points) if _is_whole(points) else points
-    return KernelSource(kernel, points, X.shape[1])
+        return HostSource(kernel, jnp.asarray(X, dtype), features)
+    points = None
+    if dtype is not None and X.dtype != dtype:
+        points = prepared(X)
+        X = jnp.asarray(X, dtype) if points is None else X
+    return KernelSource(kernel, _prepare(kernel, X) if points is None else points, features)
 
 
 @dataclass
@@ -102,8 +107,9 @@ class Rows:
         self.computed = 0
         self._row_bytes, self._budget = size * dtype.itemsize, budget
         self._slabs: dict[int, Slab] = {}
+        self._others: dict[Any, int] = {}
         self._spare: list[Any] = []  # memory of blocks that were given up
-        self.share(0)
+        self.share(None, 0)
         self._passing_block = self._rows_of(BLOCK_BYTES)
         self._block = self._rows_of(BLOCK_BYTES if self._affordable > size else LARGE_BLOCK_BYTES)
         self._open = -1  # the slab with room for more
@@ -115,9 +121,11 @@ class Rows:
         """Return the number of rows in a block of so many bytes."""
         return next((b for b in BLOCKS if b * self._row_bytes <= count), BLOCKS[-1])
 
-    def share(self, others: int) -> None:
-        """Leave so many bytes of the budget to others."""
-        affordable = max(int((self._budget - others) / self._row_bytes), BLOCKS[-1])  # rows
+    def share(self, other: Any, count: int) -> None:
+        """Leave so many bytes of the budget to another, in place of what was left to it."""
+        self._others[other] = count
+        rest = self._budget - sum(self._others.values())
+        affordable = max(int(rest / self._row_bytes), BLOCKS[-1])  # rows
         # All of them fit, whatever places of the last slabs stay empty.
         all_of_them = self.size + BLOCKS[0] + SLAB
         self._affordable = all_of_them if affordable >= self.size else affordable
@@ -267,9 +275,6 @@ def _padded(
     padded_places, padded_weights = np.zeros(size, np.int32), np.zeros(size, weights.dtype)
     padded_places[:count], padded_weights[:count] = places, weights
     return padded_places, padded_weights, np.int32(count)
-
-
-_is_whole, _split_whole = jax.jit(is_whole), jax.jit(split_whole)
 
 
 @jax.jit

@@ -26,10 +26,12 @@ class Square:
     ----------
     rows : Rows
         Where the entries come from.
+    dtype : dtype
+        Of the entries.
     """
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, rows: Rows, dtype: np.dtype) -> None:
+        self.rows, self.dtype = rows, dtype
         self.variables = np.empty(0, np.int64)  # in every place; −1 where there is none
         self.matrix: Any = None
 
@@ -54,7 +56,7 @@ class Square:
 
     def _resize(self, size: int) -> None:
         """Grow around what is there, or begin anew; its bytes are part of the budget of rows."""
-        self.rows.share(size * size * self.rows.dtype.itemsize)
+        self.rows.share(self, size * size * self.dtype.itemsize)
         present, grown = len(self.variables), np.full(size, -1)
         if 0 < present < size:
             grown[:present] = self.variables
@@ -84,10 +86,10 @@ class Square:
         """Compute the whole matrix, a large one in strips: temporaries would be larger than it."""
         size = len(examples)
         if size <= STRIP or isinstance(self.rows.source, HostSource):
-            self.matrix = self.rows.part(examples, examples)
+            self.matrix = jnp.asarray(self.rows.part(examples, examples), self.dtype)
             return
         if self.matrix is None:
-            self.matrix = jnp.zeros((size, size), self.rows.dtype)
+            self.matrix = jnp.zeros((size, size), self.dtype)
         for begin in range(0, size, STRIP):
             self.matrix = _compute_strip(self.matrix, self.rows.source, examples, np.int32(begin))
 
@@ -95,7 +97,8 @@ class Square:
 @partial(jax.jit, donate_argnums=0)
 def _compute_strip(matrix: Any, source: Source, examples: Any, begin: Any) -> Any:
     some = lax.dynamic_slice(examples, (begin,), (STRIP,))
-    return lax.dynamic_update_slice(matrix, part(source, some, examples), (begin, jnp.int32(0)))
+    strip = part(source, some, examples).astype(matrix.dtype)
+    return lax.dynamic_update_slice(matrix, strip, (begin, jnp.int32(0)))
 
 
 @partial(jax.jit, static_argnames="size")
@@ -111,6 +114,7 @@ def _compute_cross(matrix: Any, source: Source, examples: Any, places: Any) -> A
 @partial(jax.jit, donate_argnums=0)
 def _write_cross(matrix: Any, block: Any, places: Any) -> Any:
     """Return the matrix with the block in the rows and in the columns of these places."""
+    block = block.astype(matrix.dtype)
     return in_one_kernel(_write_one_by_one, _scatter, reads_all=True)(
         matrix, block, block.T, places
     )
