@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def equal_rows(*matrices: np.ndarray, fewest: float) -> tuple[np.ndarray, np.ndarray] | None:
+def equal_rows(*matrices: np.ndarray, fewest: float | int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return one row of every kind, and the kind of every row; None if there are few copies.
 
     A row is what the matrices have side by side. With less than `fewest` rows that are copies of
