@@ -9,7 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, sorted, and every label as the number of its class."""
-    check_classification_targets(y)
+    if not _are_plain(np.asarray(y)):
+        check_classification_targets(y)  # it has words for what is no label
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -17,6 +18,17 @@ def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
             f"got {len(classes)} class"
         )
     return classes, codes
+
+
+def _are_plain(y: np.ndarray) -> bool:
+    """Tell whether these are labels beyond doubt: few whole numbers.
+
+    To ask scikit-learn takes longer than to fit a small machine.
+    """
+    if y.ndim != 1 or y.dtype.kind not in "iuf":
+        return False
+    low, high = y.min(initial=0), y.max(initial=0)
+    return bool(high - low < len(y) // 2 and (np.rint(y) == y).all())
 
 
 def class_factors(
@@ -33,7 +45,7 @@ def class_factors(
 
 def check_presence(classes: np.ndarray, codes: np.ndarray) -> None:
     """Raise ValueError if a class has no example left."""
-    absent = np.setdiff1d(np.arange(len(classes)), codes)
+    absent = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
     if len(absent):
         raise ValueError(
             f"sample_weight or class_weight is zero on all of class {classes[absent[0]]!r}"

@@ -119,7 +119,11 @@ def widened(kernel: Kernel, X: np.ndarray) -> np.ndarray:
         return X
     steps = (2, 4, 8, *range(16, 32, 8), *range(32, 256, 32))
     wide = next((w for w in steps if features <= w), -(-features // 16) * 16)
-    return np.pad(X, ((0, 0), (0, wide - features))) if wide > features else X
+    if wide == features:
+        return X
+    wider = np.zeros((len(X), wide), X.dtype)
+    wider[:, :features] = X
+    return wider
 
 
 def innermost(hessian: Any) -> Any:

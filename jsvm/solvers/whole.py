@@ -26,11 +26,32 @@ SHORTEST_TURN = 1000  # pair steps
 
 
 class Report(NamedTuple):
-    """What the host needs to know after a turn."""
+    """What the host needs to know after a turn, in two arrays: each has its price to fetch."""
 
-    alpha: Any
-    certificate: Certificate
-    counts: Any  # status, steps, newton_steps, free, finite
+    numbers: Any  # objective, primal objective, violation, one multiplier a group, α
+    counts: Any  # status, steps, newton_steps, free, finite, groups
+
+    @classmethod
+    def of(cls, alpha: Any, certificate: Certificate, counts: tuple) -> "Report":
+        """Return the report of a point."""
+        c = certificate
+        single = jnp.stack([c.objective, c.primal_objective, c.violation])
+        counts = *counts, jnp.int32(c.multipliers.shape[0])
+        return cls(
+            numbers=jnp.concatenate([single, c.multipliers, alpha]),
+            counts=jnp.stack([jnp.asarray(count, jnp.int32) for count in counts]),
+        )
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The point."""
+        return self.numbers[3 + self.counts[5] :]
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was recomputed for it."""
+        objective, primal, violation = self.numbers[:3]
+        return Certificate(objective, primal, self.numbers[3 : 3 + self.counts[5]], violation)
 
     @property
     def status(self) -> Status:
@@ -91,7 +112,7 @@ class WholeTile:
             self._progress, report = _first(self._tile, self._alpha, *limits, self._recipe)
         else:
             self._progress, report = _next(self._tile, self._progress, *limits, self._recipe)
-        self.report = report = jax.device_get(report)
+        self.report = report = Report(*(np.asarray(part) for part in report))
         if not report.finite:
             check_finite(self._tile.hessian.matrix)
         self.status = report.status
@@ -163,11 +184,7 @@ def _onward(
     gradient = tile.gradient(alpha)
     finite = jnp.isfinite(jnp.sum(gradient))  # zero times what is not finite is not a number
     counts = progress.status, progress.steps, progress.newton_steps, progress.free, finite
-    return progress, Report(
-        alpha=alpha,
-        certificate=certify(tile, alpha, gradient),
-        counts=jnp.stack([jnp.asarray(count, jnp.int32) for count in counts]),
-    )
+    return progress, Report.of(alpha, certify(tile, alpha, gradient), counts)
 
 
 def in_memory(program: QuadraticProgram) -> QuadraticProgram:
