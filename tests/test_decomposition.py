@@ -11,6 +11,7 @@ from jsvm import kernels, problems, solve
 from jsvm.solvers import SMO, Status, decomposition, host
 from jsvm.solvers import rows as rows_module
 from jsvm.solvers import square as square_module
+from jsvm.solvers.part import relax_part
 from jsvm.solvers.prepare import Layout
 from jsvm.solvers.rows import KernelSource, MatrixSource, Rows, source_of
 from jsvm.solvers.square import Square
@@ -368,3 +369,34 @@ def test_a_large_square_is_computed_in_strips(monkeypatch):
     present = variables >= 0
     expected = rbf(X[variables[present]])
     np.testing.assert_allclose(square.matrix[np.ix_(present, present)], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("key", [0, 2])
+def test_an_answer_that_passes_is_polished(key, tiles):
+    """A variable that has to leave its bound is no reason to stop at the tolerance."""
+    X, y = chess(300, key)
+    s = solve(problems.c_svc((KERNEL, X), y, 1000.0))
+    assert s.status == Status.CONVERGED
+    assert s.violation < 1e-9
+    again = solve(problems.c_svc((KERNEL, X), y, 1000.0), start=s)  # there is nothing to do
+    assert again.steps == 0
+    assert again.violation < 1e-9
+
+
+def test_tiles_of_half_the_bytes(tiles, monkeypatch):
+    """Pair steps in float32 lead to the same answer, with sums kept in float64."""
+    monkeypatch.setattr(decomposition, "SLOTS", (1,))  # no block steps
+    X, y = chess(200)
+    used = []
+    monkeypatch.setattr(
+        decomposition,
+        "relax_part",
+        lambda tile, *rest: used.append(tile.matrix.dtype) or relax_part(tile, *rest),
+    )
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-6))
+    assert np.float32 in used
+    assert np.float64 in used
+    assert s.status == Status.CONVERGED
+    assert abs(s.alpha.sum()) < 1e-12
+    best = solve(problems.c_svc(rbf(X), y, 10.0), SMO(tol=1e-10, block=False))
+    np.testing.assert_allclose(s.objective, best.objective, rtol=1e-9)

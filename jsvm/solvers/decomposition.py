@@ -34,6 +34,7 @@ from jsvm.solvers.inverse import LARGEST_EXPLICIT
 from jsvm.solvers.part import Part, newton_part, relax_part
 from jsvm.solvers.prepare import Layout, check_finite
 from jsvm.solvers.rows import Rows
+from jsvm.solvers.smo import FINE
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 from jsvm.solvers.working_set import Vectors, View, choose, look
@@ -50,6 +51,7 @@ ROUGH = np.dtype("float32")
 ROUGH_GAP = 1e-4  # of the largest linear term, down to which a tile of it is of use
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
+POLISHING = 4  # times that a gap which has passed is brought down further
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
 
@@ -89,7 +91,7 @@ class Decomposition:
             self.rough = Square(rows, ROUGH)
         self.status = Status.RUNNING
         self.steps = self.newton_steps = 0
-        self._polished, self._newton_gap = False, NEWTON_GAP
+        self._free_solved, self._newton_gap, self._polishes = False, NEWTON_GAP, 0
         self._crowd, self._least = 2 * len(vectors.alpha) + 1, TILES[0]
         self._refreshes = self._idle = 0
         self._smallest_gap = np.inf
@@ -122,11 +124,9 @@ class Decomposition:
             self.status = Status.MAX_STEPS
         elif self._newton_is_better(view):
             self._newton_gap = 0.1 * view.gap
-            self._polished = True
             self._solve_free(view)
         else:
-            self._polished = False
-            self._solve_tile(view)
+            self._solve_tile(view, max(FRACTION * view.gap, 0.5 * self.solver.tol))
         self._view = self._look()
         after = self.vectors.objective
         if self._is_unbounded(after):
@@ -168,21 +168,22 @@ class Decomposition:
         program = QuadraticProgram(hessian, v.linear, v.lower, v.upper, v.groups, v.totals)
         return program, v.alpha, v.gradient
 
-    def _solve_tile(self, view: View) -> None:
+    def _solve_tile(self, view: View, wanted: float) -> None:
+        """Bring the gap of a working set down to `wanted`."""
         free = len(view.free)
         slots = next((s for s in SLOTS if s >= SPARE * free), SLOTS[-1] if free <= SLOTS[-1] else 0)
         least = ROUGH_GAP * np.abs(self.vectors.linear).max()
         square = self.rough if slots == 0 and view.gap > least else self.square
         size = self._tile_size(view, len(square.variables))
         some = square.arrange(choose(view, size), size)
-        wanted = max(FRACTION * view.gap, 0.5 * self.solver.tol)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)
         tile = self._tile(square, view)
-        wanted = square.dtype.type(wanted)
-        end = jax.device_get(relax_part(tile, wanted, np.int32(limit), recipe))
+        aim = square.dtype.type(wanted)
+        end = jax.device_get(relax_part(tile, aim, np.int32(limit), recipe))
         self._move(some, end.change, tile)
+        self._free_solved = False
         self.steps += int(end.steps)
         self.newton_steps += int(end.newton_steps)
         if end.status == Status.UNBOUNDED:
@@ -210,18 +211,28 @@ class Decomposition:
         return present if present // 2 < size <= present else size  # a new matrix is expensive
 
     def _finish(self, view: View) -> None:
-        """The gap passes: a Newton step on the free variables if cheap, then the last word."""
-        few = len(view.free) <= LARGEST_EXPLICIT
-        if few and not self._polished and self._newton_is_possible(view):
-            self._polished = True
-            self._solve_free(view)
-            return
+        """The gap passes: more exact steps where they are cheap, then the last word."""
+        free, fine = len(view.free), self._fine_tolerance
+        if view.gap > fine and self._polishes < POLISHING and self._newton_is_possible(view):
+            self._polishes += 1
+            if free <= LARGEST_EXPLICIT and not self._free_solved:
+                self._solve_free(view)
+                return
+            if free <= SLOTS[-1]:  # some variable has to leave its bound
+                self._solve_tile(view, fine)
+                return
         self.refresh()
         self._refreshes += 1
         if self.gap <= self.solver.tol:
             self.status = Status.CONVERGED
         elif self._refreshes > MAX_REFRESHES:
             self.status = Status.STALLED
+
+    @property
+    def _fine_tolerance(self) -> float:
+        """The gap below which there is little but rounding."""
+        largest = np.abs(self.vectors.alpha).max() * self._scale + np.abs(self.vectors.linear).max()
+        return float(FINE * np.finfo(self.rows.dtype).eps * largest)
 
     def _newton_is_possible(self, view: View) -> bool:
         return self.solver.block and 2 <= len(view.free) <= min(LARGEST_NEWTON, TILES[-1])
@@ -244,6 +255,7 @@ class Decomposition:
         end = jax.device_get(newton_part(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)))
         self._move(some, end.change, tile)
         self.newton_steps += int(end.newton_steps)
+        self._free_solved = True
 
     def _judge_stall(self) -> None:
         """Nothing moves: refresh the gradient; if that was done before, it is the end."""
@@ -262,7 +274,7 @@ class Decomposition:
         As on one tile: −f has the unit l²/Q.
         """
         v = self.vectors
-        if not self._open_box or self._first_matrix is None:
+        if not self._open_box or self._matrix is None:
             return False
         unit = np.abs(v.linear).max() ** 2
         return bool(-objective * np.finfo(float).eps * self._scale > unit and self.gap > 0)
@@ -275,11 +287,15 @@ class Decomposition:
 
     @cached_property
     def _scale(self) -> float:
-        """The largest entry of the diagonal of the first working set."""
-        return float(jnp.max(jnp.abs(jnp.diagonal(self._first_matrix))))
+        """The largest entry of the diagonal of a working set, or of a few examples."""
+        matrix = self._matrix
+        if matrix is None:
+            some = np.arange(min(16, self.rows.size))
+            matrix = jnp.asarray(self.rows.part(some, some))
+        return float(jnp.max(jnp.abs(jnp.diagonal(matrix))))
 
     @property
-    def _first_matrix(self) -> Any:
+    def _matrix(self) -> Any:
         return self.rough.matrix if self.square.matrix is None else self.square.matrix
 
     def _tile(self, square: Square, view: View) -> Part:
