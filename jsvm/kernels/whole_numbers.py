@@ -44,14 +44,13 @@ def are_whole(X: np.ndarray) -> bool:
 
 def prepared(X: Float[Array, "n d"]) -> Points | None:
     """Return whole numbers in float32 as points in as few parts as are exact; None if none are."""
-    points, lengths = _prepare(X)
-    found = zip(widths(X.shape[1]), jax.device_get(lengths), strict=True)
-    width = next((w for w, length in found if length <= LARGEST_EXACT), None)
-    if width is None:
-        return None
-    if width >= X.shape[1]:
+    points, longest = _prepare(X)
+    if longest <= LARGEST_EXACT:
         return points._replace(coordinates=(points.coordinates,))
-    return _split(points, width)
+    narrow = widths(X.shape[1])[1:]
+    found = zip(narrow, jax.device_get(_lengths(points)), strict=True)
+    width = next((w for w, length in found if length <= LARGEST_EXACT), None)
+    return None if width is None else _split(points, width)
 
 
 def split(points: Points, width: int) -> Points:
@@ -74,12 +73,17 @@ def is_exact(P: Points, R: Points, width: int) -> Array:
 
 @jax.jit
 def _prepare(X: Float[Array, "n d"]) -> tuple[Points, Array]:
-    """Return the points around a centre, and for every width the longest part, squared."""
-    centre = centre_of(X)[None, :]
-    moved = X.astype(float) - centre.astype(float)
-    lengths = [jnp.max(_longest(moved, width)) for width in widths(X.shape[1])]
-    squares = jnp.sum(moved * moved, axis=1)
-    return Points(X - centre, squares), jnp.stack(lengths)
+    """Return the points around a centre, and the squared length of the longest."""
+    moved = X - centre_of(X)[None, :]
+    squares = _squares(moved)
+    return Points(moved, squares), jnp.max(squares)
+
+
+@jax.jit
+def _lengths(points: Points) -> Array:
+    """Return for every width but the first the squared length of the longest part."""
+    X = points.coordinates
+    return jnp.stack([jnp.max(_longest(X, width)) for width in widths(X.shape[1])[1:]])
 
 
 _split = partial(jax.jit, static_argnames="width")(split)
@@ -91,7 +95,12 @@ def _is_whole(X: Float[Array, "n d"]) -> Array:
 
 def _longest(X: Float[Array, "n d"], width: int) -> Float[Array, " parts"]:
     """Return the squared length of the longest row of every part."""
-    return jnp.stack([jnp.max(jnp.sum(part * part, axis=1)) for part in _parts(X, width)])
+    return jnp.stack([jnp.max(_squares(part)) for part in _parts(X, width)])
+
+
+def _squares(X: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """Return the squared lengths of rows in float64, whatever these are in."""
+    return jnp.sum(X.astype(float) ** 2, axis=1)
 
 
 def _parts(X: Float[Array, "n d"], width: int) -> tuple[Array, ...]:

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import Kernel
+from jsvm.numerics.host import aligned_empty
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l1
 from jsvm.solvers.status import Solution
 
 LARGEST_MATRIX = 4 * 2**30  # bytes
-ALIGNMENT = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Layout:
         A copy is valid for every kernel, and is never looked at.
         """
         X = np.asarray(X)
-        full = _aligned((self.examples, X.shape[1]), dtype)
+        full = aligned_empty((self.examples, X.shape[1]), dtype)
         full[len(self.order) :] = X[:1]
         full[self.order] = X
         return full
@@ -192,14 +192,6 @@ class Layout:
         inverse = np.argsort(self.order)
         shuffled = jnp.asarray(matrix, dtype)[inverse][:, inverse]
         return jnp.pad(shuffled, (0, self.examples - len(self.order)))
-
-
-def _aligned(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """Return memory at an address from which XLA reads without a copy."""
-    count = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    memory = np.empty(count + ALIGNMENT, np.uint8)
-    begin = -memory.ctypes.data % ALIGNMENT
-    return memory[begin : begin + count].view(dtype).reshape(shape)
 
 
 def check_size(size: int, dtype: np.dtype) -> None:

@@ -26,6 +26,8 @@ BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
 BLOCK_BYTES = 2**23  # the largest block: more would not come from memory in use before
 LARGE_BLOCK_BYTES = 2**25  # where blocks make room for others: small ones leave holes in memory
 FEWEST_SLABS = 4
+EXPENSIVE = 400  # features, for which to compute an entry again is too much
+ROOMY = 0.5  # of the cache, up to which expensive rows are kept whatever they are for
 SLAB = 128  # rows of a slab that is filled block after block
 
 
@@ -147,7 +149,7 @@ class Rows:
         self._clock += 1
         weights = np.bincount(some, coefficients, self.size)
         kept = np.ones(self.size, bool)
-        if passing is not None and self._affordable < self.size:
+        if passing is not None and self._is_picky(len(some)):
             kept = np.bincount(some, ~passing, self.size) > 0
         some = np.unique(some)
         weights = weights[some].astype(self.dtype)
@@ -163,6 +165,15 @@ class Rows:
                 total, count = add(total, missing, shares)
                 missing, shares = missing[count:], shares[count:]
         return np.asarray(total)
+
+    def _is_picky(self, more: int) -> bool:
+        """Tell whether so many rows more are kept only if they will be asked for again.
+
+        To get memory for an entry costs as much time as to compute it from some hundred features.
+        """
+        used = sum(slab.height for slab in self._slabs.values())
+        roomy = self.source.features > EXPENSIVE and used + more <= ROOMY * self._affordable
+        return self._affordable < self.size and not roomy
 
     def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
         """Add rows that are there, slab after slab."""

@@ -40,10 +40,10 @@ class Square:
 
         The example of a variable is its index modulo the number of examples.
         """
-        if size != len(self.variables):
-            self._resize(size)
         wanted = np.zeros(1 + max(some.max(initial=0), self.variables.max(initial=0)), bool)
         wanted[some] = True
+        if size != len(self.variables):
+            self._resize(size, wanted)
         staying = (self.variables >= 0) & wanted[self.variables]
         wanted[self.variables[staying]] = False
         newcomers = np.flatnonzero(wanted)
@@ -54,16 +54,23 @@ class Square:
         self._compute(places)
         return self.variables
 
-    def _resize(self, size: int) -> None:
-        """Grow around what is there, or begin anew; its bytes are part of the budget of rows."""
+    def _resize(self, size: int, wanted: np.ndarray) -> None:
+        """Grow around what is there, or keep what is wanted of it.
+
+        The bytes of the matrix are part of the budget of rows.
+        """
         self.rows.share(self, size * size * self.dtype.itemsize)
-        present, grown = len(self.variables), np.full(size, -1)
+        present, resized = len(self.variables), np.full(size, -1)
         if 0 < present < size:
-            grown[:present] = self.variables
+            resized[:present] = self.variables
             self.matrix = _grow(self.matrix, size)
-        else:
-            self.matrix = None
-        self.variables = grown
+        elif present > 0:
+            kept = np.flatnonzero((self.variables >= 0) & wanted[self.variables])[:size]
+            resized[: len(kept)] = self.variables[kept]
+            places = np.zeros(size, np.int32)
+            places[: len(kept)] = kept
+            self.matrix = _gather(self.matrix, places)
+        self.variables = resized
 
     def _compute(self, places: np.ndarray) -> None:
         size = len(self.variables)
@@ -104,6 +111,11 @@ def _compute_strip(matrix: Any, source: Source, examples: Any, begin: Any) -> An
 @partial(jax.jit, static_argnames="size")
 def _grow(matrix: Any, size: int) -> Any:
     return jnp.pad(matrix, (0, size - matrix.shape[0]))
+
+
+@jax.jit
+def _gather(matrix: Any, places: Any) -> Any:
+    return matrix[places][:, places]
 
 
 @partial(jax.jit, donate_argnums=0)

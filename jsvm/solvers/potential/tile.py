@@ -11,13 +11,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.numerics.host import aligned_empty
 from jsvm.numerics.products import product
-from jsvm.problems.matrix_data import MatrixData
+from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.solvers.potential.newton import Box, advance, begin
 from jsvm.solvers.prepare import bucket
 
-SIZES = (16, 32, 64, 128, 256, 384, 512, 768, 1024, 1280, 1536, 2048)  # multiples of 512 beyond
-BATCHES = (16, 64, 256)  # new variables at a time
+# Multiples of 512 beyond.
+SIZES = (16, 32, 64, 128, 192, 256, 320, 384, 448, 512, 768, 1024, 1280, 1536, 2048)
+BATCHES = (16, 32, 64, 96, 128, 192, 256)  # new variables at a time
 
 
 class WholeTile:
@@ -60,6 +62,7 @@ class Tile:
         self.values: Any = jnp.zeros((0, bucket(data.shape[0])), dtype)
         self.Q: Any = jnp.zeros((0, 0), dtype)
         self.fetched = 0
+        self._memory: np.ndarray | None = None  # of values on their way to the tile
 
     def hold(self, wanted: np.ndarray) -> np.ndarray:
         """Make room for these variables; return their slots."""
@@ -98,13 +101,27 @@ class Tile:
 
     def _fetch(self, new: np.ndarray, free: np.ndarray) -> None:
         batch = next(b for b in BATCHES if len(new) <= b)
-        values = jnp.asarray(self.data.objects(_fill(new, batch, new[0])), self.dtype)
-        values = jnp.pad(values, ((0, 0), (0, self.values.shape[1] - values.shape[1])))
+        values = self._values_of(_fill(new, batch, new[0]))
         # A place beyond the end is ignored.
         places = _fill(free, batch, len(self.slots)).astype(np.int32)
         self.values, self.Q = _insert(self.values, self.Q, values, places)
         self.slots[free] = new
         self.fetched += len(new)
+
+    def _values_of(self, indices: np.ndarray) -> Any:
+        """Return the values of some objects, with zeros up to the length of those in the tile."""
+        length, full = self.data.shape[0], self.values.shape[1]
+        rows = self.data.rows if isinstance(self.data, DenseMatrix) else None
+        if not isinstance(rows, np.ndarray):
+            values = jnp.asarray(self.data.objects(indices), self.dtype)
+            return jnp.pad(values, ((0, 0), (0, full - length)))
+        if self._memory is None:
+            self._memory = aligned_empty((BATCHES[-1], full), self.dtype)
+            self._memory[:, length:] = 0.0
+        self.Q.block_until_ready()  # the last ones have been read
+        for place, index in enumerate(indices):
+            self._memory[place, :length] = rows[index]
+        return self._memory[: len(indices)]
 
 
 def improve(

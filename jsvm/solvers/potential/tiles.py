@@ -26,8 +26,10 @@ from jsvm.solvers.prepare import check_finite
 from jsvm.solvers.status import Status
 
 WHOLE = 256  # variables that are one tile from the beginning
-NEW, GROWTH = 64, 0.5  # new variables in a round: at least so many, or a part of the non-zero ones
+FIRST = 128  # variables of the first tile of more
+NEW, GROWTH = 64, 0.3  # new variables in a round: at least so many, or a part of the non-zero ones
 FRACTION = 0.2  # of the violation, to which a tile is solved
+NEARLY = 4.0  # times the tolerance: from there a tile of all that violates goes to the end
 TURN = 40  # Newton steps in a round: the host has to look up now and then
 POLISHING = 3  # rounds after the tolerance is reached
 FINE = 1e-11  # of the largest gradient: what polishing aims at
@@ -66,10 +68,14 @@ class Tiles:
         self.fine = FINE * max(largest, vectors.epsilon)
         self.possible = vectors.upper > vectors.lower
         self.newton_steps = self._idle = self._polished = 0
-        self._width = 0.0
+        self._width, self._complete = 0.0, False
         self.status = Status.RUNNING
         self.output = output_of(data, self.alpha)
-        self._measure_gradient()
+        if self.alpha.any():
+            self._measure_gradient()
+        else:
+            self.gradient = np.array(vectors.linear, np.float64)
+            self._measure()
         check_finite(self.gradient)
         self.tile = tile or (WholeTile if self._whole else Tile)(data, dtype)
         self._judge(np.inf, np.inf)
@@ -152,15 +158,18 @@ class Tiles:
         moving = inside | (self.violations > -self.violation)
         kept = np.flatnonzero((self.alpha != 0) & possible & moving)
         asking = np.flatnonzero((self.alpha == 0) & possible & (self.violations > 0))
-        size = max(WHOLE, size_of(len(kept) + max(NEW, int(GROWTH * len(kept)))))
+        size = max(FIRST, size_of(len(kept) + max(NEW, int(GROWTH * len(kept)))))
         count = size - len(kept)
-        if len(asking) > count:
+        self._complete = len(asking) <= count
+        if not self._complete:
             asking = asking[np.argpartition(-self.violations[asking], count)[:count]]
         return np.concatenate([kept, asking])
 
     def _aim(self) -> float:
         """Return the violation to which the next tile is solved."""
         if self._polished > 0 or (self._whole and self.annealing.done):
+            return self.fine
+        if self._complete and self.annealing.done and self.violation <= NEARLY * self.solver.tol:
             return self.fine
         return max(0.5 * self.annealing.tol, FRACTION * self.violation)
 
