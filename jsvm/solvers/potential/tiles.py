@@ -71,11 +71,7 @@ class Tiles:
         self._width, self._complete = 0.0, False
         self.status = Status.RUNNING
         self.output = output_of(data, self.alpha)
-        if self.alpha.any():
-            self._measure_gradient()
-        else:
-            self.gradient = np.array(vectors.linear, np.float64)
-            self._measure()
+        self._measure_gradient()
         check_finite(self.gradient)
         self.tile = tile or (WholeTile if self._whole else Tile)(data, dtype)
         self._judge(np.inf, np.inf)
