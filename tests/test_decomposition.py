@@ -325,14 +325,29 @@ def test_the_working_set_has_the_free_and_the_worst_of_both_sides():
     view = look(vectors(alpha, gradient))
     assert view.gap == 6.0
     assert list(view.free) == [0]
-    assert sorted(choose(view, 3)) == [0, 1, 4]
-    assert sorted(choose(view, 5)) == [0, 1, 2, 4, 5]
-    assert sorted(choose(view, 8)) == [0, 1, 2, 4, 5, 6]  # 3 and 7 violate nothing
+    random = np.random.default_rng(0)
+    assert sorted(choose(view, 3, 1.0, random)) == [0, 1, 4]
+    assert sorted(choose(view, 5, 1.0, random)) == [0, 1, 2, 4, 5]
+    assert sorted(choose(view, 8, 1.0, random)) == [0, 1, 2, 4, 5, 6]  # 3, 7 violate nothing
+
+
+def test_some_of_the_working_set_are_the_worst_and_the_others_any_violators():
+    ups = np.linspace(1.0, 2.0, 100)  # of variables that can only go up
+    alpha, gradient = np.r_[np.zeros(100), 1.0, 1.0], np.r_[ups, -2.0, 9.0]
+    view = look(vectors(alpha, gradient))
+    sets = [choose(view, 21, 0.25, np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    for chosen in sets:
+        assert len(chosen) == len(set(chosen)) == 21
+        assert 100 in chosen  # the only one of the other side
+        assert 101 not in chosen  # violates nothing
+        assert set(range(95, 100)) <= set(chosen)  # a quarter of the twenty others
+        assert min(chosen) < 80
+    assert set(sets[0]) == set(sets[1]) != set(sets[2])
 
 
 def test_one_side_gives_its_places_to_the_other():
     view = look(vectors([0, 0, 0, 0, 1], [4.0, 3.0, 2.0, 1.0, -4.0]))
-    assert sorted(choose(view, 4)) == [0, 1, 2, 4]
+    assert sorted(choose(view, 4, 1.0, np.random.default_rng(0))) == [0, 1, 2, 4]
 
 
 @pytest.mark.usefixtures("x64")

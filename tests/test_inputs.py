@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
+from jsvm.estimators.plain import are_plain
 
 datasets: Any = untyped_datasets
 
@@ -181,3 +182,41 @@ def test_joblib_with_two_workers(backend):
     together = Parallel(2, backend=backend)(delayed(_fit_and_decide)(C, X, y) for C in costs)
     for C, values in zip(costs, together, strict=True):
         np.testing.assert_array_equal(values, _fit_and_decide(C, X, y))
+
+
+def test_plain_arrays_and_what_has_to_be_converted_give_the_same_machine():
+    X, y = counts(d=20)
+    plain = SVC(gamma=0.1).fit(X, y)
+    for other in (X.tolist(), np.asfortranarray(X), X.astype(np.longdouble)):
+        machine = SVC(gamma=0.1).fit(other, y)
+        np.testing.assert_array_equal(machine.dual_coef_, plain.dual_coef_)
+        assert machine.n_features_in_ == plain.n_features_in_ == X.shape[1]
+
+
+def test_names_of_features_are_forgotten_with_the_next_plain_array():
+    pandas = pytest.importorskip("pandas")
+    X, y = counts(d=2)
+    machine = SVC().fit(pandas.DataFrame(X, columns=["a", "b"]), y)
+    assert list(machine.feature_names_in_) == ["a", "b"]
+    assert not hasattr(machine.fit(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("estimator", [SVC(), SVR(), OneClassSVM()], ids=str)
+def test_plain_arrays_that_are_not_finite_are_errors_with_words(estimator, bad):
+    X, y = counts(d=2)
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+        estimator.fit(X, y)
+
+
+def test_what_is_in_doubt_is_left_to_scikit_learn():
+    X, y = counts(d=2)
+    X = np.where(y[:, None] > 0, 1e308, 0.0) * np.ones(2)
+    X[:3] = 1e308
+    assert not are_plain(X, y)  # the sum is not finite
+    assert are_plain(X * 1e-300, y)
+    assert not are_plain(X * 1e-300, y, ensure_min_samples=len(y) + 1)
+    assert not are_plain(X * 1e-300, y[:-1])
+    assert not are_plain(X * 1e-300, y.astype(str))
+    assert not are_plain(X * 1e-300, y, something_new=True)

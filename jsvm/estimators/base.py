@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from jsvm.estimators.parameters import solver_of
+from jsvm.estimators.plain import are_plain
 from jsvm.estimators.two_class import Watch
 from jsvm.evaluate import decision_values
 from jsvm.kernels import Kernel, resolve
@@ -99,6 +100,10 @@ class KernelMachine(BaseEstimator):
 
     def _read(self, X: Any, *y: Any, **checks: Any) -> Any:
         """Return the validated training data: X, or X and y."""
+        if not self._precomputed and are_plain(X, *y, **checks):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return (X, *y) if y else X
         data = validate_data(
             self,
             from_device(X),

@@ -248,7 +248,7 @@ def _floating(values: Any, name: str) -> Any:
 
 def _labels(y: Any) -> Any:
     y = _floating(y, "y")
-    if not is_traced(y) and not np.isin(np.asarray(y), (-1.0, 1.0)).all():
+    if not is_traced(y) and not (np.abs(np.asarray(y)) == 1.0).all():
         raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
     return y
 

@@ -33,7 +33,7 @@ from jsvm.solvers.config import SMO
 from jsvm.solvers.inverse import LARGEST_EXPLICIT
 from jsvm.solvers.part import Part, newton_part, relax_part
 from jsvm.solvers.prepare import Layout, check_finite
-from jsvm.solvers.rows import Rows
+from jsvm.solvers.rows import EXPENSIVE, Rows
 from jsvm.solvers.smo import FINE
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
@@ -51,6 +51,7 @@ ROUGH = np.dtype("float32")
 ROUGH_GAP = 1e-4  # of the largest linear term, down to which a tile of it is of use
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
+WORST = 0.25  # of the newcomers of a tile; the others violate less
 POLISHING = 4  # times that a gap which has passed is brought down further
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
 MAX_REFRESHES = 20
@@ -94,6 +95,7 @@ class Decomposition:
         self._free_solved, self._newton_gap, self._polishes = False, NEWTON_GAP, 0
         self._crowd, self._least = 2 * len(vectors.alpha) + 1, TILES[0]
         self._refreshes = self._idle = 0
+        self._random = np.random.default_rng(0)
         self._smallest_gap = np.inf
         self._best = np.inf, np.inf, vectors.alpha.copy()  # objective, gap, point
         self.refresh()
@@ -168,6 +170,11 @@ class Decomposition:
         program = QuadraticProgram(hessian, v.linear, v.lower, v.upper, v.groups, v.totals)
         return program, v.alpha, v.gradient
 
+    def release(self) -> None:
+        """Leave the memory of rows and tiles to others."""
+        for holder in {self.rows, self.square, self.rough}:
+            holder.release()
+
     def _solve_tile(self, view: View, wanted: float) -> None:
         """Bring the gap of a working set down to `wanted`."""
         free = len(view.free)
@@ -175,7 +182,9 @@ class Decomposition:
         least = ROUGH_GAP * np.abs(self.vectors.linear).max()
         square = self.rough if slots == 0 and view.gap > least else self.square
         size = self._tile_size(view, len(square.variables))
-        some = square.arrange(choose(view, size), size)
+        # A variety of violators saves rounds, the worst ones alone save rows.
+        worst = 1.0 if self.rows.source.features > EXPENSIVE else WORST
+        some = square.arrange(choose(view, size, worst, self._random), size)
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)

@@ -195,6 +195,7 @@ def _solve_concrete(
         work = WholeTile(padded, layout, alpha, solver)
         monitor.follow(work)
         solution = work.solution()
+        work.release()
         if dtype != DOUBLE:
             solution = _confirmed(program, layout, solution, solver, dtype, monitor)
     alpha = solution.alpha[layout.places]
@@ -257,7 +258,9 @@ class ExactSum:
                 self._source = _source(self._inner, self._layout, DOUBLE)
             # Rows are not kept: they would take twice the memory of those in float32.
             rows = Rows(self._source, self._layout.examples, DOUBLE, EXACT_BUDGET)
-            return rows.sum(some, coefficients, passing)
+            total = rows.sum(some, coefficients, passing)
+            rows.release()
+            return total
 
 
 def _confirmed(
@@ -287,6 +290,7 @@ def _certified(work: Decomposition) -> Solution:
     """Return the best point of a decomposition with its certificate, all in float64."""
     with scope(DOUBLE):
         certificate = jax.device_get(_certify(*work.best()))
+    work.release()
     alpha = work.vectors.alpha
     return Solution.of(alpha, certificate, work, work.rows.computed, int(work.status))
 

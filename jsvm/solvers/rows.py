@@ -21,6 +21,7 @@ from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
 from jsvm.kernels.whole_numbers import prepared
 from jsvm.numerics.indexing import UNROLL, add_rows
+from jsvm.numerics.memory import SPARE
 
 BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
 BLOCK_BYTES = 2**23  # the largest block: more would not come from memory in use before
@@ -28,7 +29,8 @@ LARGE_BLOCK_BYTES = 2**25  # where blocks make room for others: small ones leave
 FEWEST_SLABS = 4
 EXPENSIVE = 400  # features, for which to compute an entry again is too much
 ROOMY = 0.5  # of the cache, up to which expensive rows are kept whatever they are for
-SLAB = 128  # rows of a slab that is filled block after block
+SLAB, SLAB_BYTES = 512, 2**25  # the largest slab that is filled block after block
+FULL = 0.6  # of a block, from which on the rest of it is not worth another program
 
 
 @register_dataclass
@@ -110,8 +112,8 @@ class Rows:
         self._row_bytes, self._budget = size * dtype.itemsize, budget
         self._slabs: dict[int, Slab] = {}
         self._others: dict[Any, int] = {}
-        self._spare: list[Any] = []  # memory of blocks that were given up
         self.share(None, 0)
+        self._highest = min(SLAB, int(SLAB_BYTES / self._row_bytes))
         self._passing_block = self._rows_of(BLOCK_BYTES)
         self._block = self._rows_of(BLOCK_BYTES if self._affordable > size else LARGE_BLOCK_BYTES)
         self._open = -1  # the slab with room for more
@@ -192,7 +194,7 @@ class Rows:
         slab = self._slabs[home]
         begin, room = slab.used, slab.height - slab.used
         if count < self._block:
-            count = min(count, room, next((b for b in BLOCKS if b <= room), room))
+            count = block_of(min(count, room, next((b for b in BLOCKS if b <= room), room)))
         some, weights = some[:count], weights[:count]
         # The padding computes the first row again, adds nothing, and is overwritten later.
         examples = filled(some) if count < self._block else some
@@ -203,12 +205,9 @@ class Rows:
                 slab.rows, total = rows, _plus(total, rows, weights)
             else:
                 slab.rows, total = _keep(slab.rows, total, rows, np.int32(begin), weights)
-        elif slab.rows is None and self._spare:
-            slab.rows, total = _compute_in_place(
-                self._spare.pop(), total, self.source, examples, weights
-            )
         elif slab.rows is None:
-            slab.rows, total = _compute(total, self.source, examples, weights)
+            memory = SPARE.take((len(examples), self.size), self.dtype)
+            slab.rows, total = _compute(memory, total, self.source, examples, weights)
         else:
             slab.rows, total = _compute_and_keep(
                 slab.rows, total, self.source, examples, np.int32(begin), weights
@@ -220,7 +219,7 @@ class Rows:
 
     def _add_passing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
         """Compute and add the first of these rows, at most a block; return how many."""
-        count = min(len(some), self._passing_block)
+        count = block_of(min(len(some), self._passing_block))
         some, weights = some[:count], weights[:count]
         examples = filled(some)
         weights = np.concatenate([weights, np.zeros(len(examples) - count, self.dtype)])
@@ -228,9 +227,19 @@ class Rows:
             rows = jnp.asarray(self.source.kernel(self.source.X[examples], self.source.X))
             total = _plus(total, rows, weights)
         else:
-            _, total = _compute(total, self.source, examples, weights)
+            memory = SPARE.take((len(examples), self.size), self.dtype)
+            rows, total = _compute(memory, total, self.source, examples, weights)
+            SPARE.give(rows)
         self.computed += count
         return total, count
+
+    def release(self) -> None:
+        """Leave the memory of all rows to others: nobody will ask for these any more."""
+        for slab in self._slabs.values():
+            if slab.rows is not None:
+                SPARE.give(slab.rows)
+        self._slabs.clear()
+        self._home[:] = -1
 
     def _slab_with_room(self) -> int:
         """Return the slab that is filled block after block; a new one if it is full."""
@@ -238,10 +247,10 @@ class Rows:
             slab = self._slabs[self._open]
             if slab.used < slab.height:
                 return self._open
-        height = min(SLAB, max(BLOCKS[-1], self._affordable // FEWEST_SLABS))
+        height = max(BLOCKS[-1], min(self._highest, self._affordable // FEWEST_SLABS))
         self._open = self._new_slab(height)
         # The padding of the last block goes beyond the last place.
-        rows = jnp.zeros((height + BLOCKS[-1], self.size), self.dtype)
+        rows = SPARE.take((height + BLOCKS[-1], self.size), self.dtype)
         self._slabs[self._open].rows = rows
         return self._open
 
@@ -260,13 +269,15 @@ class Rows:
             oldest = min(self._slabs, key=lambda home: self._slabs[home].last_use)
             self._home[self._home == oldest] = -1
             rows = self._slabs.pop(oldest).rows
-            # The next block takes its memory: to give it back and to get new costs time and holes.
-            if height == self._block and rows is not None and len(rows) == height:
-                self._spare.append(rows)
+            if rows is not None:
+                SPARE.give(rows)
 
 
 def block_of(count: int) -> int:
-    """Return how many of so many rows to compute at once: a whole block, or the few that remain."""
+    """Return how many of so many rows to compute at once: a block, whole or nearly so."""
+    above = next((b for b in reversed(BLOCKS) if b >= count), None)
+    if above is not None and count > FULL * above:
+        return count
     return next((b for b in BLOCKS if b <= count), count)
 
 
@@ -305,17 +316,13 @@ def _take(points: Any, some: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[some], points)
 
 
-@jax.jit
-def _compute(total: Any, source: KernelSource, some: Any, weights: Any) -> tuple[Any, Any]:
-    rows = source.kernel.between(_take(source.points, some), source.points)
-    return rows, _plus(total, rows, weights)
-
-
 @partial(jax.jit, donate_argnums=0, keep_unused=True)
-def _compute_in_place(
+def _compute(
     memory: Any, total: Any, source: KernelSource, some: Any, weights: Any
 ) -> tuple[Any, Any]:
-    return _compute(total, source, some, weights)
+    """Compute rows, in the memory given, and add their weighted sum to the total."""
+    rows = source.kernel.between(_take(source.points, some), source.points)
+    return rows, _plus(total, rows, weights)
 
 
 @partial(jax.jit, donate_argnums=0)

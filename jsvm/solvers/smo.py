@@ -70,7 +70,7 @@ def begin(
     gradient: Float[Array, " n"] | None = None,
 ) -> Progress:
     """Return the progress at a feasible start."""
-    gradient = program.gradient(alpha) if gradient is None else gradient
+    gradient = _gradient_at_start(program, alpha) if gradient is None else gradient
     memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields)) if recipe.planning else None
     state = State(
         alpha=alpha,
@@ -91,6 +91,12 @@ def begin(
         anchor=Anchor(alpha, objective, infinite, jnp.int32(0)),
         status=jnp.int32(Status.RUNNING),
     )
+
+
+def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> Array:
+    """Return G; most begin at zero, and a product costs as much as many steps."""
+    away = jnp.any(alpha != 0)
+    return lax.cond(away, program.gradient, lambda alpha: program.linear + alpha, alpha)
 
 
 @partial(jax.jit, static_argnames="recipe")
@@ -317,10 +323,14 @@ def _block(
 
 def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " n"]:
     """Return the point to hand back: where it did not converge, the best one that was seen."""
-    alpha, anchor = progress.state.alpha, progress.anchor
-    objective = program.objective(alpha, program.gradient(alpha))
-    worse = (progress.status != Status.CONVERGED) & ~(objective <= anchor.objective)
-    return jnp.where(worse, anchor.alpha, alpha)
+    anchor = progress.anchor
+
+    def better(alpha: Array) -> Array:
+        objective = program.objective(alpha, program.gradient(alpha))
+        return jnp.where(objective <= anchor.objective, alpha, anchor.alpha)
+
+    converged = progress.status == Status.CONVERGED
+    return lax.cond(converged, lambda alpha: alpha, better, progress.state.alpha)
 
 
 def slots_for(free: int, n: int) -> int:

@@ -14,6 +14,7 @@ from jax import lax
 
 from jsvm.numerics.indexing import repeat
 from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.numerics.memory import SPARE
 from jsvm.solvers.rows import HostSource, Rows, Source, block_of, filled, part
 
 STRIP = 1024  # rows
@@ -63,13 +64,13 @@ class Square:
         present, resized = len(self.variables), np.full(size, -1)
         if 0 < present < size:
             resized[:present] = self.variables
-            self.matrix = _grow(self.matrix, size)
+            self.matrix = _grow(self._memory(size), self.matrix)
         elif present > 0:
             kept = np.flatnonzero((self.variables >= 0) & wanted[self.variables])[:size]
             resized[: len(kept)] = self.variables[kept]
             places = np.zeros(size, np.int32)
             places[: len(kept)] = kept
-            self.matrix = _gather(self.matrix, places)
+            self.matrix = _gather(self._memory(size), self.matrix, places)
         self.variables = resized
 
     def _compute(self, places: np.ndarray) -> None:
@@ -92,13 +93,30 @@ class Square:
     def _compute_all(self, examples: np.ndarray) -> None:
         """Compute the whole matrix, a large one in strips: temporaries would be larger than it."""
         size = len(examples)
-        if size <= STRIP or isinstance(self.rows.source, HostSource):
+        if isinstance(self.rows.source, HostSource):
             self.matrix = jnp.asarray(self.rows.part(examples, examples), self.dtype)
             return
         if self.matrix is None:
-            self.matrix = jnp.zeros((size, size), self.dtype)
+            self.matrix = self._memory(size)
+        if size <= STRIP:
+            self.matrix = _compute_at_once(self.matrix, self.rows.source, examples)
+            return
         for begin in range(0, size, STRIP):
             self.matrix = _compute_strip(self.matrix, self.rows.source, examples, np.int32(begin))
+
+    def _memory(self, size: int) -> jax.Array:
+        return SPARE.take((size, size), self.dtype)
+
+    def release(self) -> None:
+        """Leave the memory of the matrix to others: nobody will look at it any more."""
+        if self.matrix is not None:
+            SPARE.give(self.matrix)
+        self.matrix, self.variables = None, np.empty(0, np.int64)
+
+
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _compute_at_once(memory: Any, source: Source, examples: Any) -> Any:
+    return part(source, examples, examples).astype(memory.dtype)
 
 
 @partial(jax.jit, donate_argnums=0)
@@ -108,13 +126,13 @@ def _compute_strip(matrix: Any, source: Source, examples: Any, begin: Any) -> An
     return lax.dynamic_update_slice(matrix, strip, (begin, jnp.int32(0)))
 
 
-@partial(jax.jit, static_argnames="size")
-def _grow(matrix: Any, size: int) -> Any:
-    return jnp.pad(matrix, (0, size - matrix.shape[0]))
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _grow(memory: Any, matrix: Any) -> Any:
+    return jnp.pad(matrix, (0, memory.shape[0] - matrix.shape[0]))
 
 
-@jax.jit
-def _gather(matrix: Any, places: Any) -> Any:
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _gather(memory: Any, matrix: Any, places: Any) -> Any:
     return matrix[places][:, places]
 
 

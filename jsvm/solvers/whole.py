@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.numerics.memory import SPARE
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.config import SMO, Recipe
@@ -108,7 +109,9 @@ class WholeTile:
         taken = 0 if self.report is None else self.report.steps
         limits = self._solver.tol, np.int32(min(taken, budget - self._turn) + self._turn), budget
         if self._tile is None:
-            self._tile = _in_memory(self._program)
+            n = self._program.size
+            memory = SPARE.take((n, n), self._program.linear.dtype)
+            self._tile = replace(self._program, hessian=_tile(memory, self._program.hessian))
             self._progress, report = _first(self._tile, self._alpha, *limits, self._recipe)
         else:
             self._progress, report = _next(self._tile, self._progress, *limits, self._recipe)
@@ -142,6 +145,12 @@ class WholeTile:
         report = self._last()
         rows = len(self._layout.order)
         return Solution.of(report.alpha, report.certificate, report, rows, int(self.status))
+
+    def release(self) -> None:
+        """Leave the memory of the matrix to others: there will be no further turn."""
+        if self._tile is not None:
+            SPARE.give(self._tile.hessian.matrix)
+            self._tile = None
 
     def _last(self) -> Report:
         if self.report is None:  # interrupted before the first turn was over
@@ -192,7 +201,10 @@ def in_memory(program: QuadraticProgram) -> QuadraticProgram:
     return jax.tree.map(jnp.asarray, replace(program, hessian=Tile.of(program.hessian.dense())))
 
 
-_in_memory = jax.jit(in_memory)
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _tile(memory: Any, hessian: Any) -> Tile:
+    """Return the matrix, in the memory given."""
+    return Tile.of(hessian.dense())
 
 
 def begin_whole(tile: QuadraticProgram, alpha: Any, recipe: Recipe) -> Progress:

@@ -1,5 +1,6 @@
 """The point on the host, what violates there, and which variables to move next."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,11 +65,12 @@ def look(v: Vectors, level: float = 0.0) -> View:
     return View(gap, np.flatnonzero(can_up & can_down), distance, np.flatnonzero(outside))
 
 
-def choose(view: View, size: int) -> np.ndarray:
-    """Return at most `size` variables: the free ones, then the worst violators of both sides.
+def choose(view: View, size: int, worst: float, random: np.random.Generator) -> np.ndarray:
+    """Return at most `size` variables: the free ones, then violators of both sides.
 
-    Where the free ones would fill more than three quarters of the tile, those farthest from λ are
-    taken.
+    Of the places for violators a part, `worst`, is for the worst of them, the others are for any.
+    The worst ones are often neighbours of each other, of which one would do. Where the free ones
+    would fill more than three quarters of the tile, those farthest from λ are taken.
     """
     free = view.free
     if len(free) > 3 * size // 4:
@@ -76,9 +78,22 @@ def choose(view: View, size: int) -> np.ndarray:
     room = size - len(free)
     outside = view.outside
     ups, downs = outside[view.distance[outside] > 0], outside[view.distance[outside] < 0]
-    ups = ups[_largest(view.distance[ups], max(room // 2, room - len(downs)))]
-    downs = downs[_largest(-view.distance[downs], room - len(ups))]
+    ups = ups[_some(view.distance[ups], max(room // 2, room - len(downs)), worst, random)]
+    downs = downs[_some(-view.distance[downs], room - len(ups), worst, random)]
     return np.concatenate([free, ups, downs])
+
+
+def _some(
+    values: np.ndarray, count: int, largest: float, random: np.random.Generator
+) -> np.ndarray:
+    """Return the places of `count` values, that part of them the largest, in no order."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    top = _largest(values, math.ceil(largest * count))
+    others = np.ones(len(values), bool)
+    others[top] = False
+    any_of_them = random.choice(np.flatnonzero(others), count - len(top), replace=False)
+    return np.concatenate([top, any_of_them])
 
 
 def _largest(values: np.ndarray, count: int) -> np.ndarray:
