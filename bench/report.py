@@ -188,9 +188,10 @@ def summary(rows: dict[str, Row], missing: list[str]) -> str:
 
 INTRODUCTION = f"""\
 `python -m bench.solvers`: seconds of a fit, median (best), all solvers taking turns in one process;
-a run of more than 10 s is repeated once at most. "First fit" has the compilation in it. "Limit" is
-the computation of the kernel rows of jsvm's support vectors by NumPy on all cores, "product" the
-part of it that is a matrix product; the rest is mostly NumPy's exp, which a faster exp can beat.
+a turn is one run, or as many as fit into 50 ms, of which the middle one counts. A run of more than
+10 s is repeated once at most. "First fit" has the compilation in it. "Limit" is the computation of
+the kernel rows of jsvm's support vectors by NumPy on all cores, "product" the part of it that is a
+matrix product; the rest is mostly NumPy's exp, which a faster exp can beat.
 {OLD}: time of an earlier run than jsvm's."""
 
 ANSWERS_INTRODUCTION = """\

@@ -104,7 +104,7 @@ order: list[str] = []
 class Pretended(Contestant):
     """Takes as long as it says."""
 
-    def attempt(self) -> float:
+    def attempt(self, fresh: bool = True) -> float:
         order.append(self.name)
         return self.run()
 
@@ -122,6 +122,15 @@ def test_contestants_take_turns():
     assert second == ["fast", "compiled", "slow"]
     assert third == ["fast"]
     assert [len(c.times) for c in (fast, compiled, slow, slowest)] == [3, 2, 2, 1]
+
+
+def test_a_turn_of_short_runs_is_made_of_several():
+    order.clear()
+    seconds = iter([9.0, 0.01, 0.02, 0.03, 0.2])  # the first one is the warm-up
+    short = Pretended("short", lambda: next(seconds))
+    race([short], 2)
+    assert short.times == [0.02, 0.2]
+    assert len(order) == 5
 
 
 def test_an_error_is_kept_as_text_and_a_warning_as_a_mark():
