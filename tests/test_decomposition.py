@@ -201,6 +201,17 @@ class TestRows:
         assert rows.computed <= 70
 
     @pytest.mark.usefixtures("x64")
+    def test_rows_that_an_interruption_lost_are_computed_again(self):
+        rows, K = self.rows()
+        some, weights = np.arange(20), np.random.default_rng(0).normal(size=20)
+        rows.sum(some, weights)
+        for slab in rows._slabs.values():
+            slab.rows.delete()  # as a program does with what is donated to it
+        np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-12)
+        assert rows.computed == 40
+        rows.release()
+
+    @pytest.mark.usefixtures("x64")
     def test_rows_that_pass_are_not_kept_where_the_budget_is_tight(self):
         some, weights = np.arange(20), np.random.default_rng(0).normal(size=20)
         passing = some >= 5

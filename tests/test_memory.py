@@ -40,6 +40,14 @@ def test_an_array_larger_than_the_limit_is_not_kept():
     assert spare.bytes == 0
 
 
+@on_cpu
+def test_an_array_that_is_gone_is_not_kept():
+    spare, array = Memory(limit=100), jnp.zeros(3, SINGLE)
+    array.delete()
+    spare.give(array)
+    assert spare.bytes == 0
+
+
 def hard(seed, n):
     X, y = chess_board(4, 2, size=n, key=seed)
     return problems.c_svc((kernels.RBF(0.5), np.asarray(X, float)), np.asarray(y, float), 10.0)

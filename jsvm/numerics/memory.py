@@ -56,7 +56,8 @@ class Memory:
 
     def give(self, array: Any) -> None:
         """Keep the memory of an array that nobody will look at any more."""
-        if any(device.platform != "cpu" for device in array.devices()):
+        # What an interruption found on its way into a program is gone.
+        if array.is_deleted() or any(device.platform != "cpu" for device in array.devices()):
             return
         with self._lock:
             self._arrays.append(array)

@@ -149,6 +149,7 @@ class Rows:
         `passing` tells of which of them the rows will hardly be asked for again.
         """
         self._clock += 1
+        self._forget_what_is_lost()
         weights = np.bincount(some, coefficients, self.size)
         kept = np.ones(self.size, bool)
         if passing is not None and self._is_picky(len(some)):
@@ -167,6 +168,13 @@ class Rows:
                 total, count = add(total, missing, shares)
                 missing, shares = missing[count:], shares[count:]
         return np.asarray(total)
+
+    def _forget_what_is_lost(self) -> None:
+        """Drop slabs that an interruption found on their way into a program."""
+        for home, slab in list(self._slabs.items()):
+            if slab.rows is not None and slab.rows.is_deleted():
+                self._home[self._home == home] = -1
+                del self._slabs[home]
 
     def _is_picky(self, more: int) -> bool:
         """Tell whether so many rows more are kept only if they will be asked for again.
