@@ -85,12 +85,13 @@ class QuadraticProgram:
 
     def feasible_point(self) -> Float[Array, " n"]:
         """Return a feasible point: near zero, filled in the order of the variables."""
-        alpha = jnp.clip(0.0, self.lower, self.upper)
+        xp = namespace(self.lower, self.upper, self.groups, self.totals)
+        alpha = xp.clip(0.0, self.lower, self.upper)
         for group in range(self.group_count):
-            inside = jnp.broadcast_to(self.members(group), alpha.shape)
-            missing = self.totals[group] - jnp.sum(jnp.where(inside, alpha, 0.0))
-            room_up = jnp.where(inside, self.upper - alpha, 0.0)
-            room_down = jnp.where(inside, alpha - self.lower, 0.0)
+            inside = xp.broadcast_to(self.members(group), alpha.shape)
+            missing = self.totals[group] - xp.sum(xp.where(inside, alpha, 0.0))
+            room_up = xp.where(inside, self.upper - alpha, 0.0)
+            room_down = xp.where(inside, alpha - self.lower, 0.0)
             alpha = alpha + fill(missing, room_up) - fill(-missing, room_down)
         return alpha
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
@@ -39,7 +38,7 @@ from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
 from jsvm.solvers.working_set import Vectors, View, choose, look
 
-TILES = 512, 1024, 1536, 2048, 3072, 4096, 8192
+TILES = 512, 768, 1024, 1536, 2048, 3072, 4096, 8192
 LARGE_TILE = 4096
 LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
 FEWEST_NEWCOMERS = 256
@@ -179,8 +178,7 @@ class Decomposition:
         """Bring the gap of a working set down to `wanted`."""
         free = len(view.free)
         slots = next((s for s in SLOTS if s >= SPARE * free), SLOTS[-1] if free <= SLOTS[-1] else 0)
-        least = ROUGH_GAP * np.abs(self.vectors.linear).max()
-        square = self.rough if slots == 0 and view.gap > least else self.square
+        square = self.rough if slots == 0 and view.gap > self._rough_gap else self.square
         size = self._tile_size(view, len(square.variables))
         # A variety of violators saves rounds, the worst ones alone save rows.
         worst = 1.0 if self.rows.source.features > EXPENSIVE else WORST
@@ -190,11 +188,11 @@ class Decomposition:
         recipe = recipe._replace(polish=False, largest=recipe.slots)
         tile = self._tile(square, view)
         aim = square.dtype.type(wanted)
-        end = jax.device_get(relax_part(tile, aim, np.int32(limit), recipe))
+        end = relax_part(tile, aim, np.int32(limit), recipe).fetched()
         self._move(some, end.change, tile)
         self._free_solved = False
-        self.steps += int(end.steps)
-        self.newton_steps += int(end.newton_steps)
+        self.steps += end.steps
+        self.newton_steps += end.newton_steps
         if end.status == Status.UNBOUNDED:
             self.status = Status.UNBOUNDED
 
@@ -237,6 +235,11 @@ class Decomposition:
         elif self._refreshes > MAX_REFRESHES:
             self.status = Status.STALLED
 
+    @cached_property
+    def _rough_gap(self) -> float:
+        """The gap below which a tile of float32 is of no use."""
+        return float(ROUGH_GAP * np.abs(self.vectors.linear).max())
+
     @property
     def _fine_tolerance(self) -> float:
         """The gap below which there is little but rounding."""
@@ -261,9 +264,9 @@ class Decomposition:
         size = max(tile_size(free), len(self.square.variables))
         some = self.square.arrange(view.free, size)
         tile = self._tile(self.square, view)
-        end = jax.device_get(newton_part(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)))
+        end = newton_part(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)).fetched()
         self._move(some, end.change, tile)
-        self.newton_steps += int(end.newton_steps)
+        self.newton_steps += end.newton_steps
         self._free_solved = True
 
     def _judge_stall(self) -> None:

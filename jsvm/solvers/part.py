@@ -37,19 +37,41 @@ class Part(NamedTuple):
 
 
 class End(NamedTuple):
-    """What became of a working set."""
+    """What became of a working set, in two arrays: each has its price to fetch."""
 
     change: Any
-    steps: Any
-    newton_steps: Any
-    status: Any
+    counts: Any  # steps, newton_steps, status
+
+    @classmethod
+    def of(cls, change: Any, *counts: Any) -> "End":
+        """Return it inside a program."""
+        return cls(change, jnp.stack([jnp.asarray(count, jnp.int32) for count in counts]))
+
+    def fetched(self) -> "End":
+        """Return it on the host."""
+        return End(np.asarray(self.change), np.asarray(self.counts))
+
+    @property
+    def steps(self) -> int:
+        """Pair steps."""
+        return int(self.counts[0])
+
+    @property
+    def newton_steps(self) -> int:
+        """Rounds of block steps."""
+        return int(self.counts[1])
+
+    @property
+    def status(self) -> int:
+        """See :class:`Status`."""
+        return int(self.counts[2])
 
 
 @partial(jax.jit, static_argnames="recipe")
 def relax_part(part: Part, tol: Any, limit: Any, recipe: Recipe) -> End:
     """Take pair steps, and block steps if the recipe has them, until the violation passes."""
     end = relax(part.program(), tol, limit, recipe)
-    return End(end.state.alpha, end.steps, end.newton_steps, end.status)
+    return End.of(end.state.alpha, end.steps, end.newton_steps, end.status)
 
 
 @partial(jax.jit, static_argnames="slots")
@@ -57,4 +79,4 @@ def newton_part(part: Part, slots: int) -> End:
     """Take a block step on all free variables."""
     program = part.program()
     change, _, rounds = block_step(program, jnp.zeros_like(part.linear), program.linear, slots)
-    return End(change, jnp.int32(0), rounds, jnp.int32(Status.RUNNING))
+    return End.of(change, 0, rounds, Status.RUNNING)
