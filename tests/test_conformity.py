@@ -21,8 +21,8 @@ from jsvm import (
     SmallestBall,
 )
 
-QUICK = [SVC(), SVR(), OneClassSVM(), SmallestBall(), PSVC()]
-ESTIMATORS = [*QUICK, NuSVC(), NuSVR(), PSVR(), PSVMSelector()]
+QUICK = [SVC(), SVR(), PSVC()]
+ESTIMATORS = [*QUICK, NuSVC(), NuSVR(), OneClassSVM(), SmallestBall(), PSVR(), PSVMSelector()]
 VARIANTS = [
     AutoSVC(budget=10, random_state=0),
     SVC(loss="squared_hinge"),

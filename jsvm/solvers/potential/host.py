@@ -40,7 +40,10 @@ def solve_potential(
         kind = Tiles if solver.block == "newton" else PaperSMO
         work = kind(data, vectors, solver, dtype, alpha)
         monitor.follow(work)
-        return certified(work, problem, monitor)
+        solution = certified(work, problem, monitor)
+        if isinstance(work, Tiles):
+            work.release()
+        return solution
 
 
 def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) -> Solution:

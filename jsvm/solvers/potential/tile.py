@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.host import aligned_empty
+from jsvm.numerics.memory import SPARE
 from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.solvers.potential.newton import Box, advance, begin
@@ -91,8 +92,19 @@ class Tile:
     def _grow(self, size: int) -> None:
         more = size - len(self.slots)
         self.slots = np.concatenate([self.slots, np.full(more, -1)])
-        self.values = jnp.pad(self.values, ((0, more), (0, 0)))
-        self.Q = jnp.pad(self.Q, (0, more))
+        shapes = (size, self.values.shape[1]), (size, size)
+        memory = tuple(SPARE.take(shape, self.dtype) for shape in shapes)
+        before = self.values, self.Q
+        self.values, self.Q = _grown(memory, before)
+        for array in before:
+            SPARE.give(array)
+
+    def release(self) -> None:
+        """Leave the memory of the tile to others: nobody will ask for it any more."""
+        for array in (self.values, self.Q):
+            SPARE.give(array)
+        self.slots = self.slots[:0]
+        self.values, self.Q = self.values[:0], self.Q[:0, :0]
 
     def _shrink(self, size: int) -> None:
         kept = np.argsort(self.slots < 0, kind="stable")[:size]  # those in use first
@@ -163,6 +175,13 @@ def size_of(count: int) -> int:
 
 def _fill(indices: np.ndarray, size: int, last: Any) -> np.ndarray:
     return np.concatenate([indices, np.full(size - len(indices), last)])
+
+
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _grown(memory: tuple[Any, Any], tile: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Return values and Q with zeros in the slots that are new, in the memory given."""
+    more = memory[0].shape[0] - tile[0].shape[0]
+    return jnp.pad(tile[0], ((0, more), (0, 0))), jnp.pad(tile[1], (0, more))
 
 
 @partial(jax.jit, donate_argnums=(0, 1))

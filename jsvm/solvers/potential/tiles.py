@@ -127,6 +127,11 @@ class Tiles:
             "newton_steps": self.newton_steps,
         }
 
+    def release(self) -> None:
+        """Leave the memory of the tile to others."""
+        if isinstance(self.tile, Tile):
+            self.tile.release()
+
     def point(self) -> np.ndarray:
         """Return α of the user's variables."""
         return self.alpha[: self.vectors.size]
