@@ -53,6 +53,7 @@ def test_the_scores_are_those_of_grid_search(data):
     )
 
 
+@pytest.mark.slow
 def test_regression():
     X, y = datasets.load_diabetes(return_X_y=True)
     X, y = StandardScaler().fit_transform(X[:150]), (y[:150] - 150) / 80
@@ -100,6 +101,7 @@ def test_polynomial_and_other_kernels_share_products():
                 assert ours.mean_scores[c, g] == pytest.approx(own.best_score_)
 
 
+@pytest.mark.slow
 def test_weights_classes_and_scoring():
     X, y = moons()
     rare = np.concatenate([np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:20]])
@@ -130,6 +132,7 @@ def test_weights_classes_and_scoring():
     assert weighted.converged.all()
 
 
+@pytest.mark.slow
 def test_nu_svc_and_errors():
     X, y = moons()
     result = search.cross_validate(

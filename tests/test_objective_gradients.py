@@ -198,6 +198,7 @@ class TestLimitsOfTheSlope:
         assert (np.asarray(jax.grad(function)(THETA)) == 0).all()
 
 
+@pytest.mark.slow
 def test_not_separable_has_no_slope():
     """The value is ∞; a search that meets it gets a finite gradient."""
     X, y = blobs()

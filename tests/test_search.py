@@ -320,6 +320,7 @@ class TestPairs:
         found = span(kernel, jnp.asarray(X), more, C=jnp.asarray(3.0))
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("x64")
     def test_likelihood_has_the_same_mean(self, board):
         """The splits are drawn in another way: compare means over many."""
@@ -392,6 +393,7 @@ class TestStrategies:
         padded = strategies.posterior(X, y, "rbf", budget=60, key=1, padded=True)
         assert padded.value == pytest.approx(plain.value, abs=3.0)
 
+    @pytest.mark.slow
     def test_own_prior(self, board):
         def prior(kernel, C):
             return -50.0 * (jnp.log(kernel.gamma) - jnp.log(0.03)) ** 2
