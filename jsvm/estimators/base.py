@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from jsvm.estimators.parameters import solver_of
-from jsvm.estimators.plain import are_plain
+from jsvm.estimators.plain import FLOATS, are_plain
 from jsvm.estimators.two_class import Watch
 from jsvm.evaluate import decision_values
 from jsvm.kernels import Kernel, resolve
@@ -22,7 +22,6 @@ from jsvm.solvers import SMO, Solution, Status, solve
 from jsvm.solvers.starts import near
 
 FORMAT = 1  # of the pickled state
-FLOATS: Any = (np.float64, np.float32)
 
 
 class KernelMachine(BaseEstimator):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-FLOATS = np.dtype(np.float64), np.dtype(np.float32)
+FLOATS: Any = (np.float64, np.float32)
 
 
 def are_plain(

@@ -61,7 +61,7 @@ class Square:
         The bytes of the matrix are part of the budget of rows.
         """
         self.rows.share(self, size * size * self.dtype.itemsize)
-        present, resized = len(self.variables), np.full(size, -1)
+        present, resized, before = len(self.variables), np.full(size, -1), self.matrix
         if 0 < present < size:
             resized[:present] = self.variables
             self.matrix = _grow(self._memory(size), self.matrix)
@@ -72,6 +72,8 @@ class Square:
             places[: len(kept)] = kept
             self.matrix = _gather(self._memory(size), self.matrix, places)
         self.variables = resized
+        if before is not None:
+            SPARE.give(before)
 
     def _compute(self, places: np.ndarray) -> None:
         size = len(self.variables)
