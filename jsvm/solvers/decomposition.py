@@ -50,6 +50,7 @@ ROUGH = np.dtype("float32")
 ROUGH_GAP = 1e-4  # of the largest linear term, down to which a tile of it is of use
 SPARE = 1.2  # slots for each free variable
 FRACTION = 0.1  # of the gap, to which a tile is solved
+NEARLY = 300.0  # times the tolerance: from there a tile of all that violates goes to the end
 WORST = 0.25  # of the newcomers of a tile; the others violate less
 POLISHING = 4  # times that a gap which has passed is brought down further
 PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
@@ -183,6 +184,9 @@ class Decomposition:
         # A variety of violators saves rounds, the worst ones alone save rows.
         worst = 1.0 if self.rows.source.features > EXPENSIVE else WORST
         some = square.arrange(choose(view, size, worst, self._random), size)
+        complete = len(view.free) + len(view.outside) <= size
+        if slots and complete and view.gap <= NEARLY * self.solver.tol:
+            wanted = self._fine_tolerance  # Newton steps go there at once
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)

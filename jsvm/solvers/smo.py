@@ -161,9 +161,11 @@ def _relaxed(program: QuadraticProgram, tol: Scalar, limit: Any, *, recipe: Reci
     alpha = jnp.zeros_like(program.linear)
     start = begin(program, alpha, recipe, gradient=program.linear)
     start = start._replace(violation=recipe.measure(program, alpha, program.linear))
+    present = jnp.sum(program.upper > program.lower, dtype=jnp.int32)
+    first = jnp.maximum(recipe.run, present // 2)
 
     def one_turn(progress: Progress) -> Progress:
-        length = jnp.where(progress.steps == 0, max(recipe.run, program.size // 2), recipe.run)
+        length = jnp.where(progress.steps == 0, first, recipe.run)
         stop = jnp.minimum(limit, progress.steps + length)
         progress = _run(program, progress, tol, stop, recipe)
         if not recipe.slots:

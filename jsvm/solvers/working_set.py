@@ -46,6 +46,7 @@ class View(NamedTuple):
     free: np.ndarray  # indices
     distance: np.ndarray  # G − λ, with λ in the middle of what is asked of it
     outside: np.ndarray  # indices of the variables at a bound that violate most
+    near: np.ndarray  # indices of other variables at a bound: G has to move by the gap at most
 
 
 def look(v: Vectors, level: float = 0.0) -> View:
@@ -61,26 +62,31 @@ def look(v: Vectors, level: float = 0.0) -> View:
         ends = [end for end in (highest, lowest) if np.isfinite(end)]
         distance[inside] = G - (sum(ends) / len(ends) if ends else 0.0)
     violation = np.where(can_up, distance, -distance)
-    outside = (can_up != can_down) & (violation > 0.5 * level * gap)
-    return View(gap, np.flatnonzero(can_up & can_down), distance, np.flatnonzero(outside))
+    bounded = can_up != can_down
+    outside = bounded & (violation > 0.5 * level * gap)
+    near = bounded & ~outside & (violation > -gap)
+    free, outside, near = (np.flatnonzero(mask) for mask in (can_up & can_down, outside, near))
+    return View(gap, free, distance, outside, near)
 
 
 def choose(view: View, size: int, worst: float, random: np.random.Generator) -> np.ndarray:
-    """Return at most `size` variables: the free ones, then violators of both sides.
+    """Return at most `size` variables: the free ones, violators of both sides, and what is near.
 
     Of the places for violators a part, `worst`, is for the worst of them, the others are for any.
-    The worst ones are often neighbours of each other, of which one would do. Where the free ones
-    would fill more than three quarters of the tile, those farthest from λ are taken.
+    The worst ones are often neighbours of each other, of which one would do. A quarter of the tile
+    is for violators if there are so many; where the free ones do not fit the rest, those farthest
+    from λ are taken. Places that are left are for the variables that will violate next.
     """
-    free = view.free
-    if len(free) > 3 * size // 4:
-        free = free[_largest(np.abs(view.distance[free]), 3 * size // 4)]
+    free, outside, near = view.free, view.outside, view.near
+    most = max(3 * size // 4, size - len(outside))
+    if len(free) > most:
+        free = free[_largest(np.abs(view.distance[free]), most)]
     room = size - len(free)
-    outside = view.outside
     ups, downs = outside[view.distance[outside] > 0], outside[view.distance[outside] < 0]
     ups = ups[_some(view.distance[ups], max(room // 2, room - len(downs)), worst, random)]
     downs = downs[_some(-view.distance[downs], room - len(ups), worst, random)]
-    return np.concatenate([free, ups, downs])
+    near = near[_largest(-np.abs(view.distance[near]), room - len(ups) - len(downs))]
+    return np.concatenate([free, ups, downs, near])
 
 
 def _some(
@@ -98,6 +104,5 @@ def _some(
 
 def _largest(values: np.ndarray, count: int) -> np.ndarray:
     """Return the places of the `count` largest values, in no order."""
-    if len(values) <= count:
-        return np.arange(len(values))
-    return np.argpartition(values, len(values) - count)[len(values) - count :]
+    others = len(values) - count
+    return np.arange(len(values)) if others <= 0 else np.argpartition(values, others - 1)[others:]
