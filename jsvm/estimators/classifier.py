@@ -200,8 +200,8 @@ class Classifier(ClassifierMixin, KernelMachine):
         for k, (problem, solution) in enumerate(zip(problems, self.solutions_, strict=True)):
             given = problem.signs, costs[problem.examples]
             beta, offsets[k] = machine.function(solution, *given)
-            row = np.full(len(problem.examples), k)
-            if rows == classes - 1:
+            row: Any = k
+            if rows < classes and classes > 2:
                 here = codes[problem.examples]
                 a, b = here[problem.signs > 0][0], here[problem.signs < 0][0]
                 row = np.where(here == a, b - 1, a)

@@ -9,9 +9,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, sorted, and every label as the number of its class."""
-    if not _are_plain(np.asarray(y)):
+    array = np.asarray(y)
+    if _are_plain(array):
+        classes, codes = _counted(array)
+    else:
         check_classification_targets(y)  # it has words for what is no label
-    classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
             "y holds one class only: The number of classes has to be greater than one; "
@@ -28,7 +31,19 @@ def _are_plain(y: np.ndarray) -> bool:
     if y.ndim != 1 or y.dtype.kind not in "iuf":
         return False
     low, high = y.min(initial=0), y.max(initial=0)
-    return bool(high - low < len(y) // 2 and (np.rint(y) == y).all())
+    return bool(float(high) - float(low) < len(y) // 2 and (np.rint(y) == y).all())
+
+
+def _counted(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what ``numpy.unique`` does, without sorting."""
+    offsets = y - y.min()
+    if y.dtype.kind != "f":  # a difference of short integers may wrap around
+        offsets = offsets.view(f"u{y.itemsize}")
+    numbers = offsets.astype(np.int64)
+    labels = np.empty(numbers.max() + 1, y.dtype)
+    labels[numbers] = y
+    present = np.bincount(numbers) > 0
+    return labels[present], (np.cumsum(present) - 1)[numbers]
 
 
 def class_factors(

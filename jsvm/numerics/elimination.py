@@ -24,7 +24,7 @@ from jsvm.numerics.products import product
 from jsvm.precision import default_platform
 
 # Systems up to a size, and their blocks. Smaller ones would be faster, and compile longer.
-BLOCKS = ((256, 64), (512, 128))
+BLOCKS = ((256, 64), (512, 96))
 LARGE_BLOCK = 256
 ROWS = 8  # eliminated at a time inside a block
 

@@ -64,6 +64,46 @@ def put(
     )
 
 
+def put_rows(
+    matrix: Float[Array, "r n"], rows: Float[Array, "m n"], places: Int[Array, " m"]
+) -> Float[Array, "r n"]:
+    """Return the matrix with these rows in their places; a place that is repeated has one row."""
+
+    def scattered(matrix: Array, rows: Array, places: Array) -> Array:
+        return matrix.at[places].set(rows)
+
+    return in_one_kernel(_rows_one_by_one, scattered, reads_all=True)(matrix, rows, places)
+
+
+def put_cross(
+    matrix: Float[Array, "n n"], block: Float[Array, "m n"], places: Int[Array, " m"]
+) -> Float[Array, "n n"]:
+    """Return the matrix with the block in the rows and in the columns of these places."""
+
+    def one_by_one(matrix: Array, block: Array, columns: Array, places: Array) -> Array:
+        def put_in_row(row: Array, matrix: Array) -> Array:
+            def put(k: Array, matrix: Array) -> Array:
+                entry = lax.dynamic_slice(columns, (row, k), (1, 1))
+                return lax.dynamic_update_slice(matrix, entry, (row, places[k]))
+
+            return repeat(places.shape[0], put, matrix)
+
+        return repeat(matrix.shape[0], put_in_row, _rows_one_by_one(matrix, block, places))
+
+    def scattered(matrix: Array, block: Array, columns: Array, places: Array) -> Array:
+        return matrix.at[places].set(block).at[:, places].set(columns)
+
+    return in_one_kernel(one_by_one, scattered, reads_all=True)(matrix, block, block.T, places)
+
+
+def _rows_one_by_one(matrix: Array, rows: Array, places: Array) -> Array:
+    def put_row(k: Array, matrix: Array) -> Array:
+        row = lax.dynamic_index_in_dim(rows, k, 0)
+        return lax.dynamic_update_index_in_dim(matrix, row, places[k], 0)
+
+    return repeat(places.shape[0], put_row, matrix)
+
+
 def add_rows(
     total: Float[Array, " n"],
     matrix: Float[Array, "r n"],

@@ -100,11 +100,13 @@ def copies_in(program: QuadraticProgram) -> Copies | None:
     if not isinstance(inner, FromKernel) or inner.size**2 < FEWEST_ENTRIES:
         return None
     X, n = np.asarray(inner.X), inner.size
+    fewest = max(FEWEST_ENTRIES / n, SMALLEST_SHARE * n)
+    if equal_rows(X, fewest=fewest) is None:  # most data have no copies, and the rest takes time
+        return None
     vectors = program.linear, program.lower, program.upper, program.groups
     others = [np.asarray(v, float).reshape(-1, n) for v in vectors]
     others.append(np.broadcast_to(np.asarray(inner.ridge, float), (1, n)))
-    rest = np.concatenate(others).T
-    found = equal_rows(X, rest, fewest=max(FEWEST_ENTRIES / n, SMALLEST_SHARE * n))
+    found = equal_rows(X, np.concatenate(others).T, fewest=fewest)
     return None if found is None else Copies(program, *found)
 
 

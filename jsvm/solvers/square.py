@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.numerics.indexing import repeat
-from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.numerics.indexing import put_cross
 from jsvm.numerics.memory import SPARE
 from jsvm.solvers.rows import HostSource, Rows, Source, block_of, filled, part
 
@@ -146,29 +145,4 @@ def _compute_cross(matrix: Any, source: Source, examples: Any, places: Any) -> A
 @partial(jax.jit, donate_argnums=0)
 def _write_cross(matrix: Any, block: Any, places: Any) -> Any:
     """Return the matrix with the block in the rows and in the columns of these places."""
-    block = block.astype(matrix.dtype)
-    return in_one_kernel(_write_one_by_one, _scatter, reads_all=True)(
-        matrix, block, block.T, places
-    )
-
-
-def _write_one_by_one(matrix: Any, block: Any, columns: Any, places: Any) -> Any:
-    count = places.shape[0]
-
-    def put_row(k: Any, matrix: Any) -> Any:
-        row = lax.dynamic_index_in_dim(block, k, 0)
-        return lax.dynamic_update_index_in_dim(matrix, row, places[k], 0)
-
-    def put_in_row(row: Any, matrix: Any) -> Any:
-        def put(k: Any, matrix: Any) -> Any:
-            entry = lax.dynamic_slice(columns, (row, k), (1, 1))
-            return lax.dynamic_update_slice(matrix, entry, (row, places[k]))
-
-        return repeat(count, put, matrix)
-
-    matrix = repeat(count, put_row, matrix)
-    return repeat(matrix.shape[0], put_in_row, matrix)
-
-
-def _scatter(matrix: Any, block: Any, columns: Any, places: Any) -> Any:
-    return matrix.at[places].set(block).at[:, places].set(columns)
+    return put_cross(matrix, block.astype(matrix.dtype), places)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.host import aligned_empty
+from jsvm.numerics.indexing import put_cross, put_rows
 from jsvm.numerics.memory import SPARE
 from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
@@ -113,9 +114,8 @@ class Tile:
 
     def _fetch(self, new: np.ndarray, free: np.ndarray) -> None:
         batch = next(b for b in BATCHES if len(new) <= b)
-        values = self._values_of(_fill(new, batch, new[0]))
-        # A place beyond the end is ignored.
-        places = _fill(free, batch, len(self.slots)).astype(np.int32)
+        values = self._values_of(_filled(new, batch))
+        places = _filled(free, batch).astype(np.int32)
         self.values, self.Q = _insert(self.values, self.Q, values, places)
         self.slots[free] = new
         self.fetched += len(new)
@@ -173,8 +173,9 @@ def size_of(count: int) -> int:
     return next((size for size in SIZES if count <= size), -(-count // 512) * 512)
 
 
-def _fill(indices: np.ndarray, size: int, last: Any) -> np.ndarray:
-    return np.concatenate([indices, np.full(size - len(indices), last)])
+def _filled(indices: np.ndarray, size: int) -> np.ndarray:
+    """Return the indices with copies of the first one up to a size."""
+    return np.concatenate([indices, np.full(size - len(indices), indices[0])])
 
 
 @partial(jax.jit, donate_argnums=0, keep_unused=True)
@@ -186,10 +187,8 @@ def _grown(memory: tuple[Any, Any], tile: tuple[Any, Any]) -> tuple[Any, Any]:
 
 @partial(jax.jit, donate_argnums=(0, 1))
 def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
-    values = values.at[places].set(new, mode="drop")
-    products = product(new, values.T)
-    Q = Q.at[places].set(products, mode="drop")
-    return values, Q.at[:, places].set(products.T, mode="drop")
+    values = put_rows(values, new, places)
+    return values, put_cross(Q, product(new, values.T), places)
 
 
 @jax.jit
