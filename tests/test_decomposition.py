@@ -339,7 +339,23 @@ def test_the_working_set_has_the_free_and_the_worst_of_both_sides():
     random = np.random.default_rng(0)
     assert sorted(choose(view, 3, 1.0, random)) == [0, 1, 4]
     assert sorted(choose(view, 5, 1.0, random)) == [0, 1, 2, 4, 5]
-    assert sorted(choose(view, 8, 1.0, random)) == [0, 1, 2, 4, 5, 6]  # 3, 7 violate nothing
+    assert sorted(choose(view, 6, 1.0, random)) == [0, 1, 2, 4, 5, 6]  # 3, 7 violate nothing
+    assert sorted(choose(view, 7, 1.0, random)) == [0, 1, 2, 4, 5, 6, 7]  # 7 is nearer to it
+    assert len(choose(view, 8, 1.0, random)) == 8
+
+
+def test_what_is_far_from_a_violation_stays_outside():
+    view = look(vectors([0.5, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, -1.0, -1.5, -2.5]))
+    assert view.gap == 2.0
+    assert list(view.near) == [3]
+    assert sorted(choose(view, 5, 1.0, np.random.default_rng(0))) == [0, 1, 2, 3]
+
+
+def test_free_variables_fill_the_places_that_violators_leave():
+    free = np.linspace(-1.0, 1.0, 20)
+    view = look(vectors(np.r_[np.full(20, 0.5), 0.0], np.r_[free, 3.0]))
+    chosen = choose(view, 16, 1.0, np.random.default_rng(0))
+    assert sorted(chosen) == [*range(15), 20]  # of the free ones those farthest from λ = 1
 
 
 def test_some_of_the_working_set_are_the_worst_and_the_others_any_violators():

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
+from jsvm.estimators.labels import encoded
 from jsvm.estimators.plain import are_plain
 
 datasets: Any = untyped_datasets
@@ -220,3 +221,14 @@ def test_what_is_in_doubt_is_left_to_scikit_learn():
     assert not are_plain(X * 1e-300, y[:-1])
     assert not are_plain(X * 1e-300, y.astype(str))
     assert not are_plain(X * 1e-300, y, something_new=True)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array([-100, 100], np.int8), [3, 5, 9], [-1.0, 1.0], [-7, 10**9]]
+)
+def test_labels_are_numbered_in_their_order(labels, rng):
+    y = rng.choice(np.asarray(labels), 500)
+    expected = np.unique(y, return_inverse=True)
+    for found, wanted in zip(encoded(y), expected, strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)

@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from jsvm import problems
-from jsvm.numerics.indexing import add_rows, put, repeat
+from jsvm.numerics.indexing import add_rows, put, put_cross, put_rows, repeat
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.problems.reductions import index_of_max, largest
 from jsvm.solvers import SMO
@@ -199,3 +199,17 @@ def test_a_traced_problem_beyond_that_size_runs_in_a_fresh_process():
         "assert s.status == 0 and s.violation <= 1e-3\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
+
+
+@pytest.mark.parametrize("donated", [False, True])
+def test_rows_and_columns_are_written_in_their_places(rng, donated):
+    square, block = rng.normal(size=(9, 9)), rng.normal(size=(4, 9))
+    places = np.array([7, 0, 3, 7])  # a place that is repeated has the same row twice
+    block[3] = block[0]
+    rows, cross = square.copy(), square.copy()
+    rows[places] = cross[places] = block
+    cross[:, places] = block.T
+    options = {"donate_argnums": 0} if donated else {}
+    for function, expected in ((put_rows, rows), (put_cross, cross)):
+        found = jax.jit(function, **options)(jnp.asarray(square), block, places.astype(np.int32))
+        np.testing.assert_array_equal(found, expected.astype(found.dtype))

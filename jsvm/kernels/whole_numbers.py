@@ -42,9 +42,12 @@ def are_whole(X: np.ndarray) -> bool:
     return all(bool(((np.rint(B) == B) & (np.abs(B) <= LARGEST_ENTRY)).all()) for B in blocks)
 
 
-def prepared(X: Float[Array, "n d"]) -> Points | None:
-    """Return whole numbers in float32 as points in as few parts as are exact; None if none are."""
-    points, longest = _prepare(X)
+def prepared(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> Points | None:
+    """Return whole numbers in float32 as points in as few parts as are exact; None if none are.
+
+    The points of one part are written to the memory given, which is donated.
+    """
+    points, longest = _prepare(memory, X)
     if longest <= LARGEST_EXACT:
         return points._replace(coordinates=(points.coordinates,))
     narrow = widths(X.shape[1])[1:]
@@ -71,8 +74,8 @@ def is_exact(P: Points, R: Points, width: int) -> Array:
     return whole & jnp.all(lengths[0] * lengths[1] <= LARGEST_EXACT**2)
 
 
-@jax.jit
-def _prepare(X: Float[Array, "n d"]) -> tuple[Points, Array]:
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _prepare(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Points, Array]:
     """Return the points around a centre, and the squared length of the longest."""
     moved = X - centre_of(X)[None, :]
     squares = _squares(moved)

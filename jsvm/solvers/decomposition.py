@@ -32,7 +32,7 @@ from jsvm.solvers.config import SMO
 from jsvm.solvers.inverse import LARGEST_EXPLICIT
 from jsvm.solvers.part import Part, newton_part, relax_part
 from jsvm.solvers.prepare import Layout, check_finite
-from jsvm.solvers.rows import EXPENSIVE, Rows
+from jsvm.solvers.rows import EXPENSIVE, Rows, forget
 from jsvm.solvers.smo import FINE
 from jsvm.solvers.square import Square
 from jsvm.solvers.status import Status
@@ -171,9 +171,10 @@ class Decomposition:
         return program, v.alpha, v.gradient
 
     def release(self) -> None:
-        """Leave the memory of rows and tiles to others."""
+        """Leave the memory of rows, tiles and points to others."""
         for holder in {self.rows, self.square, self.rough}:
             holder.release()
+        forget(self.rows.source)
 
     def _solve_tile(self, view: View, wanted: float) -> None:
         """Bring the gap of a working set down to `wanted`."""
@@ -186,7 +187,7 @@ class Decomposition:
         some = square.arrange(choose(view, size, worst, self._random), size)
         complete = len(view.free) + len(view.outside) <= size
         if slots and complete and view.gap <= NEARLY * self.solver.tol:
-            wanted = self._fine_tolerance  # Newton steps go there at once
+            wanted = min(wanted, self._fine_tolerance)  # Newton steps go there at once
         limit = min(self.solver.step_budget - self.steps, 50 * size)
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)

@@ -19,6 +19,7 @@ from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
 from jsvm.kernels import Kernel
+from jsvm.kernels.distances import DistanceKernel, Points
 from jsvm.kernels.whole_numbers import prepared
 from jsvm.numerics.indexing import UNROLL, add_rows
 from jsvm.numerics.memory import SPARE
@@ -76,9 +77,18 @@ def source_of(kernel: Kernel, X: Any, dtype: Any = None) -> KernelSource | HostS
         return HostSource(kernel, jnp.asarray(X, dtype), features)
     points = None
     if dtype is not None and X.dtype != dtype:
-        points = prepared(X)
+        points = prepared(SPARE.take(X.shape, X.dtype), X)
         X = jnp.asarray(X, dtype) if points is None else X
+    if points is None and isinstance(kernel, DistanceKernel):
+        points = _prepare_moved(SPARE.take(X.shape, X.dtype), kernel, X)
     return KernelSource(kernel, _prepare(kernel, X) if points is None else points, features)
+
+
+def forget(source: Source) -> None:
+    """Leave the memory of a source's points to others: nobody will ask it for rows any more."""
+    if isinstance(source, KernelSource) and isinstance(source.points, Points):
+        for coordinates in jax.tree.leaves(source.points.coordinates):
+            SPARE.give(coordinates)
 
 
 @dataclass
@@ -309,6 +319,12 @@ def _padded(
 
 @jax.jit
 def _prepare(kernel: Kernel, X: Any) -> Any:
+    return kernel.prepare(X)
+
+
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _prepare_moved(memory: Any, kernel: DistanceKernel, X: Any) -> Points:
+    """Prepare points that are moved to a centre, in the memory given."""
     return kernel.prepare(X)
 
 
