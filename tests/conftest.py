@@ -6,6 +6,7 @@ The import hook has to run before jsvm is imported, hence the order here.
 import importlib
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import jax
@@ -28,8 +29,18 @@ CACHE = Path(__file__).parent.parent / ".pytest_cache" / "compiled"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
+# Every compiled program takes some memory maps of its process, of which Linux allows 65 530; beyond
+# them XLA ends with a segmentation fault. What is compiled again comes from the disk.
+MAPS, MOST_MAPS, TESTS = Path("/proc/self/maps"), 40_000, count(1)
+
 settings.register_profile("default", deadline=None, derandomize=True, database=None)
 settings.load_profile("default")
+
+
+def pytest_runtest_teardown() -> None:
+    """Forget the programs of this process before they are too many."""
+    if next(TESTS) % 20 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture
