@@ -209,7 +209,8 @@ def test_rows_and_columns_are_written_in_their_places(rng, donated):
     rows, cross = square.copy(), square.copy()
     rows[places] = cross[places] = block
     cross[:, places] = block.T
-    options = {"donate_argnums": 0} if donated else {}
+    donated_ones = (0,) if donated else ()
     for function, expected in ((put_rows, rows), (put_cross, cross)):
-        found = jax.jit(function, **options)(jnp.asarray(square), block, places.astype(np.int32))
+        program = jax.jit(function, donate_argnums=donated_ones)
+        found = program(jnp.asarray(square), block, places.astype(np.int32))
         np.testing.assert_array_equal(found, expected.astype(found.dtype))

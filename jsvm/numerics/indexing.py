@@ -70,7 +70,7 @@ def put_rows(
     """Return the matrix with these rows in their places; a place that is repeated has one row."""
 
     def scattered(matrix: Array, rows: Array, places: Array) -> Array:
-        return matrix.at[places].set(rows)
+        return jnp.asarray(matrix).at[places].set(rows)
 
     return in_one_kernel(_rows_one_by_one, scattered, reads_all=True)(matrix, rows, places)
 
@@ -91,7 +91,7 @@ def put_cross(
         return repeat(matrix.shape[0], put_in_row, _rows_one_by_one(matrix, block, places))
 
     def scattered(matrix: Array, block: Array, columns: Array, places: Array) -> Array:
-        return matrix.at[places].set(block).at[:, places].set(columns)
+        return jnp.asarray(matrix).at[places].set(block).at[:, places].set(columns)
 
     return in_one_kernel(one_by_one, scattered, reads_all=True)(matrix, block, block.T, places)
 
