@@ -124,6 +124,7 @@ def test_probabilities_are_probabilities(calibration, machine, classes):
     np.testing.assert_array_equal(again.predict_proba(X), p)
 
 
+@pytest.mark.slow
 def test_platt_is_close_to_libsvms():
     X, y = datasets.make_classification(400, 6, flip_y=0.2, random_state=1)
     ours = SVC(calibration="platt", random_state=0, tol=1e-6).fit(X, y).predict_proba(X)

@@ -21,8 +21,9 @@ from jsvm import (
     SmallestBall,
 )
 
-QUICK = [SVC(), SVR(), PSVC()]
-ESTIMATORS = [*QUICK, NuSVC(), NuSVR(), OneClassSVM(), SmallestBall(), PSVR(), PSVMSelector()]
+QUICK = [SVC(), SVR()]
+POTENTIAL = [PSVC(), PSVR(), PSVMSelector()]
+ESTIMATORS = [*QUICK, NuSVC(), NuSVR(), OneClassSVM(), SmallestBall(), *POTENTIAL]
 VARIANTS = [
     AutoSVC(budget=10, random_state=0),
     SVC(loss="squared_hinge"),

@@ -37,7 +37,7 @@ def wine():
     return StandardScaler().fit_transform(X), y
 
 
-@pytest.mark.parametrize("data", [moons, wine])
+@pytest.mark.parametrize("data", [moons, pytest.param(wine, marks=pytest.mark.slow)])
 def test_the_scores_are_those_of_grid_search(data):
     X, y = data()
     ours = search.cross_validate(SVC(), X, y, cv=4, C=COSTS, gamma=GAMMAS)
@@ -67,6 +67,7 @@ def test_regression():
         np.testing.assert_allclose(result.scores, table(grid, COSTS, GAMMAS, 3), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ["dense", "sparse", "matrix", "object", "callable"])
 def test_one_by_one_equals_batches(given, monkeypatch):
     X, y = wine()

@@ -565,6 +565,7 @@ def test_errors_of_labels_and_weights():
 # How well the defaults do
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "least"), [("iris", 0.94), ("wine", 0.96), ("breast_cancer", 0.96), ("diabetes", 0.4)]
 )

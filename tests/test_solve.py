@@ -533,6 +533,7 @@ def test_float32_is_honest():
         solve(program, dtype="float16")
 
 
+@pytest.mark.slow
 def test_float32_is_refined_on_gradients_in_float64():
     X, y = chess(200)
     K = rbf(X)
