@@ -12,8 +12,8 @@ from jsvm.kernels.sparse import between_sparse, is_sparse
 from jsvm.kernels.whole_numbers import gains_from_whole, is_exact, split, whole_points, widths
 from jsvm.machine import Machine
 from jsvm.numerics.equal_rows import equal_rows
+from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import scope
-from jsvm.solvers.prepare import bucket, repeat_first, widened
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix
 MANY_ENTRIES = 1_000_000  # of the kernel matrix, for which it pays to look for equal points

@@ -187,7 +187,7 @@ def test_the_contract_tests_cover_every_public_kernel_problem_and_selection():
     import test_problems
 
     from jsvm.kernels import Kernel
-    from jsvm.solvers.selection import SELECTIONS
+    from jsvm.solvers.tile.selection import SELECTIONS
 
     def classes(kernel):
         parts = vars(kernel).values()

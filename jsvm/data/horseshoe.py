@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array
-from jsvm.data.keys import as_key
+from jsvm.numerics.keys import as_key
 
 
 def horseshoe(

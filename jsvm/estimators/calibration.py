@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from jsvm.estimators.sigmoid import Logistic, couple, fit_platt, fit_slope
 from jsvm.estimators.two_class import Machine, TwoClass, Watch, solve_all
 from jsvm.evaluate import decision_values
 from jsvm.kernels.sparse import is_sparse
 from jsvm.solvers import SMO
-from jsvm.solvers.platt import Sigmoid, couple, fit_platt, fit_slope
 
 METHODS = {"platt": fit_platt, "sigmoid": fit_slope}
 FOLDS = 5
@@ -24,7 +24,7 @@ def fit_sigmoids(
     solver: SMO,
     dtype: np.dtype,
     seed: Any,
-) -> list[Sigmoid]:
+) -> list[Logistic]:
     """Return a sigmoid for each problem; `X` and `K` are the points and their kernel."""
     parts, held_out, kinds = [], [], row_kinds(X)
     decisions = [np.zeros(len(problem.examples)) for problem in problems]
@@ -100,7 +100,7 @@ def _decisions(
 
 
 def probabilities(
-    decisions: np.ndarray, sigmoids: list[Sigmoid], classes: int, pairs: bool
+    decisions: np.ndarray, sigmoids: list[Logistic], classes: int, pairs: bool
 ) -> np.ndarray:
     """Return the probability of every class.
 

@@ -12,6 +12,7 @@ from jsvm.estimators.base import KernelMachine, present_rows
 from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
 from jsvm.estimators.grid import folds_of, kernel_of, scorer
 from jsvm.estimators.labels import check_presence, class_factors, encoded
+from jsvm.estimators.sigmoid import Logistic
 from jsvm.estimators.two_class import (
     Machine,
     TwoClass,
@@ -22,7 +23,6 @@ from jsvm.estimators.two_class import (
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part
 from jsvm.solvers import SMO
-from jsvm.solvers.platt import Sigmoid
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -269,7 +269,7 @@ class Classifier(ClassifierMixin, KernelMachine):
     def _probabilities(self, decisions: np.ndarray) -> np.ndarray:
         if not hasattr(self, "probA_"):
             raise AttributeError("fitted without calibration; fit again with calibration set")
-        sigmoids = [Sigmoid(a, b) for a, b in zip(self.probA_, self.probB_, strict=True)]
+        sigmoids = [Logistic(a, b) for a, b in zip(self.probA_, self.probB_, strict=True)]
         classes = len(self.classes_)
         signed = -decisions if classes == 2 else decisions  # a sigmoid's positive class comes first
         return probabilities(signed, sigmoids, classes, pairs=self.multiclass == "ovo")

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jsvm.numerics.checks import check_finite
+from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import (
     DenseMatrix,
@@ -21,7 +23,6 @@ from jsvm.problems import (
     SparseMatrix,
     normalised,
 )
-from jsvm.solvers.prepare import bucket, check_finite, repeat_first, widened
 
 DOUBLE = np.dtype("float64")
 

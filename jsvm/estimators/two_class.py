@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import Kernel
+from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
 from jsvm.search.training import Part, stacked
 from jsvm.solvers import SMO, Solution, solve, solve_batch
 from jsvm.solvers.monitor import Monitor
-from jsvm.solvers.prepare import bucket, repeat_first, widened
 from jsvm.solvers.starts import near
 
 BATCH_BYTES = 2**28

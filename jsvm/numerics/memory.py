@@ -17,9 +17,10 @@ import numpy as np
 from jsvm.precision import default_device
 
 LIMIT = 2**28  # bytes
+ALIGNMENT = 64  # bytes: what XLA reads without a copy
 
 
-class Memory:
+class MemoryPool:
     """Arrays that may be overwritten.
 
     Parameters
@@ -29,7 +30,7 @@ class Memory:
 
     Examples
     --------
-    >>> memory = Memory(limit=1000)
+    >>> memory = MemoryPool(limit=1000)
     >>> memory.give(jnp.ones(3, jnp.float32))
     >>> memory.take((3,), np.dtype("float32")).shape, memory.bytes
     ((3,), 0)
@@ -65,4 +66,18 @@ class Memory:
                 self._arrays.pop(0)
 
 
-SPARE = Memory(LIMIT)
+SPARE = MemoryPool(LIMIT)
+
+
+def aligned_empty(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+    """Return memory at an address from which XLA reads without a copy.
+
+    Examples
+    --------
+    >>> aligned_empty((2, 3), float).shape
+    (2, 3)
+    """
+    count = shape[0] * shape[1] * np.dtype(dtype).itemsize
+    memory = np.empty(count + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + count].view(dtype).reshape(shape)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.data.keys import as_key
+from jsvm.numerics.keys import as_key
 
 
 class Splits(NamedTuple):

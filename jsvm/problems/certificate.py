@@ -19,8 +19,8 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array
+from jsvm.numerics.reductions import largest
 from jsvm.problems.program import QuadraticProgram
-from jsvm.problems.reductions import largest
 
 
 class Certificate(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jsvm.data.keys import as_key
 from jsvm.kernels import Kernel
+from jsvm.numerics.keys import as_key
 from jsvm.precision import scope, working_dtype
 from jsvm.search.batch import values_of
 from jsvm.search.problem import Objective, Problem, as_data

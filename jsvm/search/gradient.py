@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jsvm.data.keys import as_key
 from jsvm.kernels import Kernel
+from jsvm.numerics.keys import as_key
 from jsvm.optim import irprop_plus, noisy_rprop
 from jsvm.precision import scope, working_dtype
 from jsvm.search.problem import Objective, Problem, as_data

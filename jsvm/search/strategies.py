@@ -22,8 +22,9 @@ import jax
 import numpy as np
 from jax.tree_util import Partial
 
-from jsvm.data.keys import as_key
 from jsvm.kernels import ARD, RBF, GeneralGaussian, Kernel
+from jsvm.numerics.keys import as_key
+from jsvm.numerics.padding import repeat_first, widened
 from jsvm.objectives.priors import GaussianPrior, median_heuristic
 from jsvm.precision import scope, working_dtype
 from jsvm.search import pairs as of_pairs
@@ -34,7 +35,6 @@ from jsvm.search.pairs import Pairs, pair_folds, pairs_of
 from jsvm.search.result import SearchResult
 from jsvm.search.scouting import scouted
 from jsvm.search.space import Space
-from jsvm.solvers.prepare import repeat_first, widened
 
 __all__ = ["cross_validation", "kta", "likelihood", "posterior", "span_bound"]
 

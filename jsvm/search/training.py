@@ -20,16 +20,16 @@ from jsvm.kernels import Kernel, Linear
 from jsvm.kernels.distances import DistanceKernel, squared_distances
 from jsvm.kernels.dot import DotKernel, inner_products
 from jsvm.kernels.sparse import between_sparse, is_sparse, kernel_and_points
+from jsvm.numerics.padding import bucket, cast, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, solve
 from jsvm.solvers.config import Recipe
-from jsvm.solvers.prepare import bucket, cast, repeat_first, widened
-from jsvm.solvers.smo import advance, best_point
 from jsvm.solvers.starts import near
-from jsvm.solvers.whole import start_whole
+from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.whole import start_whole
 
 LARGEST_PART = 2048  # variables of a part that is trained on one tile
 

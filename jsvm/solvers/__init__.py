@@ -1,11 +1,12 @@
 """Solvers: SMO with block steps on a tile, and the host loop around it."""
 
-from jsvm.solvers.batch import solve_batch
 from jsvm.solvers.config import SMO
-from jsvm.solvers.host import solve
 from jsvm.solvers.potential import PSMO, epsilon_path
 from jsvm.solvers.potential.held_out import HeldOut, held_out
-from jsvm.solvers.selection import (
+from jsvm.solvers.solve import solve
+from jsvm.solvers.status import Solution, Status
+from jsvm.solvers.tile.batch import solve_batch
+from jsvm.solvers.tile.selection import (
     State,
     greedy,
     hybrid_maximum_gain,
@@ -13,7 +14,6 @@ from jsvm.solvers.selection import (
     most_violating,
     second_order,
 )
-from jsvm.solvers.status import Solution, Status
 
 __all__ = [
     "PSMO",

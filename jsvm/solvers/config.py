@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from jsvm.solvers.selection import SELECTIONS, Selection, greedy, second_order
-from jsvm.solvers.steps import STEPS, Step
-from jsvm.solvers.stopping import MEASURES, Measure
+from jsvm.solvers.tile.selection import SELECTIONS, Selection, greedy, second_order
+from jsvm.solvers.tile.steps import STEPS, Step
+from jsvm.solvers.tile.stopping import MEASURES, Measure
 
 MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
 

@@ -1,4 +1,4 @@
-"""A feasible start from the solution of a problem nearby."""
+"""Feasible starts: one that the user gives, or one from the solution of a similar problem."""
 
 import numpy as np
 from jaxtyping import Float
@@ -33,3 +33,22 @@ def near(alpha: Float[Array, " n"], program: QuadraticProgram) -> Float[Array, "
         values = values - sign * fill(sign * (values.sum() - total), sign * (values - bound))
         alpha[here] = np.clip(values, lower[here], upper[here])
     return alpha
+
+
+def feasible_start(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
+    """Return the start clipped to its box; raise if it was not feasible in the first place."""
+    if alpha.shape != (program.size,) or not np.isfinite(alpha).all():
+        raise ValueError(f"start must hold {program.size} finite numbers, not {alpha.shape}")
+    lower, upper = np.asarray(program.lower), np.asarray(program.upper)
+    slack = 1e-6 * np.abs(alpha)
+    if (alpha < lower - slack).any() or (alpha > upper + slack).any():
+        raise ValueError("start is not feasible: it is outside its bounds")
+    for g in range(program.group_count):
+        total = np.asarray(program.totals)[g]
+        inside = np.asarray(program.groups) == g
+        sum_of_group = alpha[inside].sum()
+        if abs(sum_of_group - total) > slack[inside].sum() + 1e-6 * abs(total):
+            raise ValueError(
+                f"start is not feasible: group {g} sums to {sum_of_group}, not {total}"
+            )
+    return np.clip(alpha, lower, upper)

@@ -19,9 +19,9 @@ from jsvm._typing import Array
 from jsvm.precision import scope, working_dtype
 from jsvm.problems.matrix_data import DenseMatrix, as_matrix_data, normalised
 from jsvm.problems.potential import psvm
-from jsvm.solvers.host import solve
-from jsvm.solvers.potential.config import PSMO
-from jsvm.solvers.potential.host import DOUBLE, solve_potential_traced
+from jsvm.solvers.potential.psmo import PSMO
+from jsvm.solvers.potential.solve_psvm import DOUBLE, solve_potential_traced
+from jsvm.solvers.solve import solve
 from jsvm.solvers.status import Status
 
 LARGEST_TOGETHER = 300  # variables of problems that are solved all together

@@ -8,9 +8,9 @@ import numpy as np
 from jsvm.precision import at_once, scope, working_dtype
 from jsvm.problems import Normal, QuadraticProgram, validate
 from jsvm.solvers.monitor import Monitor
-from jsvm.solvers.potential.config import PSMO
-from jsvm.solvers.potential.host import DOUBLE, certified, prepared
-from jsvm.solvers.potential.tiles import Tiles
+from jsvm.solvers.potential.psmo import PSMO
+from jsvm.solvers.potential.psvm_tiles import Tiles
+from jsvm.solvers.potential.solve_psvm import DOUBLE, certified, prepared
 from jsvm.solvers.status import Solution
 
 

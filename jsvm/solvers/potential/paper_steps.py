@@ -1,0 +1,153 @@
+"""The steps of 000 on one or two variables, with rows of Q at hand only for variables that move.
+
+A variable stays on its side of zero during a step: its box is [0, U] or [L, 0] by its sign, and a
+variable at zero tries both (000, eqs. 23, 24). F of the paper is −G.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Float, Int
+
+from jsvm._typing import Array
+from jsvm.numerics.reductions import index_of_max
+
+FLAT = 1e-12  # a pair with 1 − cos² below it is moved one variable at a time
+
+
+class Rows(NamedTuple):
+    """Rows of Q: `slot` tells where the row of a variable is, −1 for nowhere."""
+
+    values: Array
+    slot: Array
+    diagonal: Array
+
+
+class Box(NamedTuple):
+    """Bounds of the variables, and ε."""
+
+    lower: Array
+    upper: Array
+    epsilon: Array
+
+
+class Move(NamedTuple):
+    """New values of variables i and k; `missing` is a variable whose row is wanted first, or −1."""
+
+    i: Array
+    k: Array
+    alpha_i: Array
+    alpha_k: Array
+    row_i: Array
+    row_k: Array
+    missing: Array
+
+
+def single(
+    rows: Rows,
+    box: Box,
+    alpha: Float[Array, " p"],
+    gradient: Float[Array, " p"],
+    i: Int[Array, ""],
+) -> Move:
+    """Minimise over α_i alone (000, appendix A, eq. 28)."""
+    slot = rows.slot[i]
+    row = _row(rows, slot)
+    best = alpha[i]
+    for sign in (1.0, -1.0):
+        low, high = _side(box.lower[i], box.upper[i], sign)
+        free = alpha[i] + (gradient[i] - sign * box.epsilon) / rows.diagonal[i]
+        new = jnp.clip(free, low, high)
+        allowed = alpha[i] * sign >= 0
+        farther = jnp.abs(new - alpha[i]) > jnp.abs(best - alpha[i])
+        best = jnp.where(allowed & farther, new, best)
+    missing = jnp.where(slot < 0, i, -1)
+    return Move(i, i, best, best, row, jnp.zeros_like(row), missing)
+
+
+def dual(
+    rows: Rows,
+    box: Box,
+    alpha: Float[Array, " p"],
+    gradient: Float[Array, " p"],
+    i: Int[Array, ""],
+) -> Move:
+    """Minimise over α_i and the α_k for which one of the two moves most (000, eqs. 22, 26)."""
+    slot = rows.slot[i]
+    row = _row(rows, slot)
+    places = lax.iota(jnp.int32, alpha.shape[0])
+    best = jnp.where(places == i, -1.0, 0.0), alpha[i] + 0.0 * alpha, alpha
+    for sign_i in (1.0, -1.0):
+        side_i = _side(box.lower[i], box.upper[i], sign_i)
+        for sign_k in (1.0, -1.0):
+            new_i, new_k = _pair(
+                (alpha[i], alpha),
+                (gradient[i] - sign_i * box.epsilon, gradient - sign_k * box.epsilon),
+                (rows.diagonal[i], rows.diagonal, row),
+                side_i,
+                _side(box.lower, box.upper, sign_k),
+            )
+            allowed = (alpha[i] * sign_i >= 0) & (alpha * sign_k >= 0) & (places != i)
+            far = jnp.maximum(jnp.abs(new_i - alpha[i]), jnp.abs(new_k - alpha))
+            far = jnp.where(allowed, far, -1.0)
+            better = far > best[0]
+            best = tuple(
+                jnp.where(better, new, old)
+                for new, old in zip((far, new_i, new_k), best, strict=True)
+            )
+    k, _ = index_of_max(best[0])
+    slot_k = rows.slot[k]
+    missing = jnp.where(slot < 0, i, jnp.where(slot_k < 0, k, -1))
+    return Move(i, k, best[1][k], best[2][k], row, _row(rows, slot_k), missing)
+
+
+STEPS = {"single": single, "dual": dual}
+
+
+def _pair(
+    alpha: tuple[Array, Array],
+    ascent: tuple[Array, Array],
+    Q: tuple[Array, Array, Array],
+    side_i: tuple[Array, Array],
+    side_k: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """Return the exact minimiser over two variables in their boxes, for one i and all k.
+
+    If the free minimum is inside (case A of Fig. 2) that is it. Otherwise the minimum is on the
+    edge of a violated bound, with the other variable at its own optimum there, cut to its box:
+    one edge (B, C), or the better of two (D, E; both end in the same corner in F).
+    """
+    (a_i, a_k), (g_i, g_k), (Q_ii, Q_kk, Q_ik) = alpha, ascent, Q
+    determinant = Q_ii * Q_kk - Q_ik**2
+    flat = determinant <= FLAT * Q_ii * Q_kk
+    safe = jnp.where(flat, 1.0, determinant)
+    free_i = a_i + jnp.where(flat, g_i / Q_ii, (g_i * Q_kk - g_k * Q_ik) / safe)
+    free_k = a_k + jnp.where(flat, 0.0, (g_k * Q_ii - g_i * Q_ik) / safe)
+
+    first_i = jnp.clip(free_i, *side_i)  # the edge of i
+    first_k = jnp.clip(a_k + (g_k - Q_ik * (first_i - a_i)) / Q_kk, *side_k)
+    second_k = jnp.clip(free_k, *side_k)  # the edge of k
+    second_i = jnp.clip(a_i + (g_i - Q_ik * (second_k - a_k)) / Q_ii, *side_i)
+
+    def value(new_i: Array, new_k: Array) -> Array:
+        d_i, d_k = new_i - a_i, new_k - a_k
+        half = 0.5 * (Q_ii * d_i**2 + Q_kk * d_k**2) + Q_ik * d_i * d_k
+        return half - g_i * d_i - g_k * d_k
+
+    outside_i, outside_k = first_i != free_i, second_k != free_k
+    worse = value(second_i, second_k) < value(first_i, first_k)
+    take_second = outside_k & (~outside_i | worse)
+    inside = ~outside_i & ~outside_k & ~flat
+    new_i = jnp.where(inside, free_i, jnp.where(take_second, second_i, first_i))
+    new_k = jnp.where(inside, free_k, jnp.where(take_second, second_k, first_k))
+    return new_i, new_k
+
+
+def _side(lower: Array, upper: Array, sign: float) -> tuple[Array, Array]:
+    """Return the box on one side of zero (000, eqs. 23, 24)."""
+    return (jnp.zeros_like(upper), upper) if sign > 0 else (lower, jnp.zeros_like(lower))
+
+
+def _row(rows: Rows, slot: Array) -> Array:
+    return lax.dynamic_index_in_dim(rows.values, jnp.maximum(slot, 0), 0, keepdims=False)

@@ -1,0 +1,385 @@
+"""One tile: sequential minimal optimisation with block steps, as one compiled program.
+
+Algorithm 4.2 of 004, in two nested loops:
+
+    repeat
+        a run of pair steps (select a pair, move it, update G)
+        a block step on the free variables, if asked for
+    until the violation passes `tol`, and still does so with a fresh gradient
+
+When the violation passes `tol`, a few more turns on the final active set take the answer to
+rounding level, or as near as they get. With ``block=False`` these are the papers' algorithms, step
+by step.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Float, Int
+
+from jsvm._typing import Array, Scalar
+from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
+from jsvm.numerics.reductions import SLICES
+from jsvm.problems import QuadraticProgram
+from jsvm.problems.certificate import gap
+from jsvm.solvers.config import Recipe
+from jsvm.solvers.status import Status
+from jsvm.solvers.tile.block_step import block_step
+from jsvm.solvers.tile.inverse import LARGEST_IN_KERNEL
+from jsvm.solvers.tile.selection import Memory, State
+
+SLOTS = 64, 128, 256, 512, 1024, 2048, 4096
+FEW_SLOTS, SMALL = (64, 256), 256  # for so few variables: each number of slots is a program
+LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
+MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
+POLISHING = 6  # turns after the violation has passed
+FINE = 256  # units in the last place: what is polished so far is fine
+
+
+class Anchor(NamedTuple):
+    """The best point with a fresh gradient so far, and how far things were at the last look."""
+
+    alpha: Array
+    objective: Array
+    violation: Array
+    steps: Array
+
+
+class Progress(NamedTuple):
+    """The point and everything needed to go on from it."""
+
+    state: State
+    violation: Array
+    steps: Array
+    newton_steps: Array
+    attempts: Array
+    stalled: Array
+    free: Array  # number of free variables that asks for another number of slots, else 0
+    anchor: Anchor
+    status: Array
+
+
+def begin(
+    program: QuadraticProgram,
+    alpha: Float[Array, " n"],
+    recipe: Recipe,
+    gradient: Float[Array, " n"] | None = None,
+) -> Progress:
+    """Return the progress at a feasible start."""
+    gradient = _gradient_at_start(program, alpha) if gradient is None else gradient
+    memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields)) if recipe.planning else None
+    state = State(
+        alpha=alpha,
+        gradient=gradient,
+        recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
+        memory=memory,
+    )
+    infinite = jnp.asarray(jnp.inf, alpha.dtype)
+    objective = program.objective(alpha, state.gradient)
+    return Progress(
+        state=state,
+        violation=infinite,
+        steps=jnp.int32(0),
+        newton_steps=jnp.int32(0),
+        attempts=jnp.int32(0),
+        stalled=jnp.zeros((), bool),
+        free=jnp.int32(0),
+        anchor=Anchor(alpha, objective, infinite, jnp.int32(0)),
+        status=jnp.int32(Status.RUNNING),
+    )
+
+
+def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> Array:
+    """Return G; most begin at zero, and a product costs as much as many steps."""
+    away = jnp.any(alpha != 0)
+    return lax.cond(away, program.gradient, lambda alpha: program.linear + alpha, alpha)
+
+
+@partial(jax.jit, static_argnames="recipe")
+def advance(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Int[Array, ""] | int,
+    budget: Int[Array, ""] | int,
+    recipe: Recipe,
+) -> Progress:
+    """Go on until the end, `limit` pair steps in all, or another number of slots is needed.
+
+    `budget` is the final limit of pair steps. There is at least one turn, so that every call ends
+    with a verdict or brings the end nearer, even when the limit is reached already.
+    """
+    loop = compact(partial(turns, recipe=recipe), recipe, program.size)
+    return loop(program, progress, tol, limit, budget)
+
+
+def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[..., Any]:
+    """Return a loop over pair and block steps as one kernel, if it can be one."""
+    fits = recipe.is_plain and recipe.slots <= LARGEST_IN_KERNEL and size < LONG_REDUCTION
+    return in_one_kernel(loop) if fits else loop
+
+
+def turns(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Any,
+    budget: Any,
+    *,
+    recipe: Recipe,
+) -> Progress:
+    """Do what :func:`advance` does, as part of a larger program."""
+
+    def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
+        progress = carry[0]
+        turned = _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
+        go_on = (turned.status == Status.RUNNING) & (turned.steps < limit) & (turned.free == 0)
+        return turned, go_on
+
+    start = progress._replace(free=jnp.int32(0)), progress.status == Status.RUNNING
+    return lax.while_loop(lambda carry: carry[1], one_turn, start)[0]
+
+
+@partial(jax.jit, static_argnames="recipe")
+def relax(
+    program: QuadraticProgram, tol: Scalar, limit: Int[Array, ""] | int, recipe: Recipe
+) -> Progress:
+    """From α = 0 bring the violation below `tol`, or take `limit` pair steps; no verdict.
+
+    This is the work on a part of a larger problem: `linear` is its G, the bounds are those of the
+    change of α, and whoever owns the larger problem judges what was reached.
+    """
+    loop = compact(partial(_relaxed, recipe=recipe), recipe, program.size)
+    return loop(program, tol, limit)
+
+
+def _relaxed(program: QuadraticProgram, tol: Scalar, limit: Any, *, recipe: Recipe) -> Progress:
+    alpha = jnp.zeros_like(program.linear)
+    start = begin(program, alpha, recipe, gradient=program.linear)
+    start = start._replace(violation=recipe.measure(program, alpha, program.linear))
+    present = jnp.sum(program.upper > program.lower, dtype=jnp.int32)
+    first = jnp.maximum(recipe.run, present // 2)
+
+    def one_turn(progress: Progress) -> Progress:
+        length = jnp.where(progress.steps == 0, first, recipe.run)
+        stop = jnp.minimum(limit, progress.steps + length)
+        progress = _run(program, progress, tol, stop, recipe)
+        if not recipe.slots:
+            return progress
+        progress = _block(program, progress, progress.violation <= tol, recipe)
+        state = progress.state
+        return progress._replace(violation=recipe.measure(program, state.alpha, state.gradient))
+
+    def going(progress: Progress) -> Array:
+        running = (progress.status == Status.RUNNING) & ~progress.stalled
+        return running & (progress.violation > tol) & (progress.steps < limit)
+
+    return lax.while_loop(going, one_turn, start)
+
+
+def _turn(
+    program: QuadraticProgram,
+    progress: Progress,
+    tol: Scalar,
+    limit: Any,
+    budget: Any,
+    recipe: Recipe,
+) -> Progress:
+    """A run of pair steps, a block step, and the verdict."""
+    before = progress
+    look = before.anchor.steps + max(LOOK_STEPS, LOOK_SWEEPS * program.size)
+    limit = jnp.minimum(limit, look)
+    if recipe.slots:
+        # The first run finds out which variables are at bounds; a block step before that is lost.
+        length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)
+        limit = jnp.minimum(limit, before.steps + length)
+    polishing = bool(recipe.slots) and recipe.polish
+    fine = jnp.minimum(tol, _fine_tolerance(program, before)) if polishing else tol
+    wanted = jnp.where((before.attempts > 0) & (before.violation <= tol), fine, tol)
+    progress = _run(program, before, wanted, limit, recipe)
+    passed = progress.violation <= tol
+    if recipe.slots:
+        progress = _block(program, progress, passed, recipe)
+    finishing = (passed | progress.stalled) & (progress.free == 0)
+    due = finishing | (progress.steps >= look)
+    progress = lax.cond(due, partial(_refresh, program), lambda p: p, progress)
+
+    state = progress.state
+    violation = recipe.measure(program, state.alpha, state.gradient)
+    objective = program.objective(state.alpha, state.gradient)
+    anchor = before.anchor
+    fallen = objective < anchor.objective
+    # With a fresh gradient in hand: neither the objective nor the gap is better than at the last
+    # look. What moves is rounding error.
+    useless = due & ~fallen & (violation >= anchor.violation)
+    looked = Anchor(
+        alpha=jnp.where(fallen, state.alpha, anchor.alpha),
+        objective=jnp.where(fallen, objective, anchor.objective),
+        violation=violation,
+        steps=progress.steps,
+    )
+    anchor = jax.tree.map(lambda new, old: jnp.where(due, new, old), looked, anchor)
+    idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
+    attempts = progress.attempts + finishing
+    done = (violation <= fine) | useless | idle
+    done = done | (attempts >= POLISHING) | (progress.steps >= budget)
+    status = progress.status
+    for condition, verdict in (  # later ones win
+        ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
+        (useless | (finishing & (idle | (attempts > MAX_ATTEMPTS))), Status.STALLED),
+        (_is_unbounded(program, state), Status.UNBOUNDED),
+        (finishing & (violation <= tol) & done & jnp.isfinite(objective), Status.CONVERGED),
+    ):
+        status = jnp.where(condition, jnp.int32(verdict), status)
+    status = jnp.where(progress.status == Status.RUNNING, status, progress.status)
+    return progress._replace(violation=violation, attempts=attempts, status=status, anchor=anchor)
+
+
+def _run(
+    program: QuadraticProgram, progress: Progress, tol: Scalar, limit: Any, recipe: Recipe
+) -> Progress:
+    """Take pair steps until the violation passes, nothing moves any more, or `limit`."""
+    loop = partial(_pair_steps, recipe=recipe)
+    # The gap and the selections reduce in slices, if there are such.
+    sliced = recipe.measure is gap and program.size % SLICES == 0
+    if recipe.is_plain and (program.size < LONG_REDUCTION or sliced):
+        loop = in_one_kernel(loop)
+    return loop(program, progress, tol, limit)
+
+
+def _pair_steps(
+    program: QuadraticProgram, progress: Progress, tol: Scalar, limit: Any, *, recipe: Recipe
+) -> Progress:
+    places = lax.iota(jnp.int32, program.size)
+
+    def pair_step(carry: Progress) -> Progress:
+        state = carry.state
+        alpha, G = state.alpha, state.gradient
+        violation = recipe.measure(program, alpha, G)
+        i, j, mu, memory = recipe.step(state, program, recipe.select)
+        endless = jnp.isinf(mu)
+        # The violation is that of the point before the step: when it passes, the step is void.
+        mu = jnp.where((violation > tol) & ~endless, mu, 0.0)
+        new_i = jnp.where(mu == program.upper[i] - alpha[i], program.upper[i], alpha[i] + mu)
+        new_j = jnp.where(mu == alpha[j] - program.lower[j], program.lower[j], alpha[j] - mu)
+        # A slope within the rounding error of G is no violation: rules that look at few pairs only
+        # would turn in circles there.
+        scale = jnp.abs(G[i]) + jnp.abs(G[j]) + jnp.abs(program.linear[i] - program.linear[j])
+        violating = G[i] - G[j] > 4 * jnp.finfo(G.dtype).eps * scale
+        moved = ((new_i != alpha[i]) | (new_j != alpha[j])) & violating
+        rows = program.hessian.row(i) - program.hessian.row(j)
+        new_state = State(
+            alpha=jnp.where(places == i, new_i, jnp.where(places == j, new_j, alpha)),
+            gradient=G - mu * rows,
+            recent=jnp.concatenate([jnp.stack([i, j])[None, :], state.recent[:-1]]),
+            memory=memory,
+        )
+        return carry._replace(
+            state=new_state,
+            violation=violation,
+            steps=carry.steps + moved,
+            stalled=~moved,
+            status=jnp.where(endless, jnp.int32(Status.UNBOUNDED), carry.status),
+        )
+
+    def going(carry: Progress) -> Array:
+        return (carry.steps < limit) & ~carry.stalled & (carry.status == Status.RUNNING)
+
+    start = progress._replace(stalled=jnp.zeros((), bool))
+    end = lax.while_loop(going, pair_step, start)
+    return end._replace(violation=recipe.measure(program, end.state.alpha, end.state.gradient))
+
+
+def _block(
+    program: QuadraticProgram, progress: Progress, passed: Array, recipe: Recipe
+) -> Progress:
+    """Take a block step, or ask for another number of slots, or do nothing."""
+    state = progress.state
+    free = jnp.sum((state.alpha > program.lower) & (state.alpha < program.upper))
+    last = passed & (progress.attempts < MAX_ATTEMPTS // 2) & recipe.polish
+    wanted = (last | (~passed & (free <= recipe.largest))) & (free > 1)
+    if recipe.elastic:
+        misfit = wanted & ~fits(recipe.slots, free)
+        progress = progress._replace(free=jnp.where(misfit, free, 0).astype(jnp.int32))
+        wanted = wanted & ~misfit
+
+    def step(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
+        return block_step(program, alpha, gradient, recipe.slots)
+
+    def skip(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
+        return alpha, gradient, jnp.int32(0)
+
+    alpha, gradient, rounds = lax.cond(wanted, step, skip, state.alpha, state.gradient)
+    memory = state.memory
+    if memory is not None:  # the last working sets say nothing about the new point
+        memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields))
+    return progress._replace(
+        state=state._replace(alpha=alpha, gradient=gradient, memory=memory),
+        newton_steps=progress.newton_steps + rounds,
+    )
+
+
+def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " n"]:
+    """Return the point to hand back: where it did not converge, the best one that was seen."""
+    anchor = progress.anchor
+
+    def better(alpha: Array) -> Array:
+        objective = program.objective(alpha, program.gradient(alpha))
+        return jnp.where(objective <= anchor.objective, alpha, anchor.alpha)
+
+    converged = progress.status == Status.CONVERGED
+    return lax.cond(converged, lambda alpha: alpha, better, progress.state.alpha)
+
+
+def slots_for(free: int, n: int) -> int:
+    """Return the number of slots for so many free variables out of n."""
+    choices = FEW_SLOTS if n <= SMALL else SLOTS
+    return min(next((slots for slots in choices if free <= slots), n), n)
+
+
+def fits(slots: int, free: Any) -> Any:
+    """Tell whether the free variables find a slot, and enough slots a free variable."""
+    roomy = slots > 2 * SLOTS[0]
+    return (free <= slots) & ((4 * free > slots) | (not roomy))
+
+
+def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
+    """Restore the sums of the groups to rounding level and compute G from scratch."""
+    alpha = progress.state.alpha
+    free = (alpha > program.lower) & (alpha < program.upper)
+    for group in range(program.group_count):
+        inside = jnp.broadcast_to(program.members(group), alpha.shape)
+        missing = program.totals[group] - jnp.sum(jnp.where(inside, alpha, 0.0))
+        share = missing / jnp.maximum(jnp.sum(free & inside), 1)
+        alpha = jnp.where(free & inside, alpha + share, alpha)
+    alpha = jnp.clip(alpha, program.lower, program.upper)
+    state = progress.state._replace(alpha=alpha, gradient=program.gradient(alpha))
+    return progress._replace(state=state)
+
+
+def _fine_tolerance(program: QuadraticProgram, progress: Progress) -> Array:
+    """Return the violation below which there is little but rounding."""
+    largest = jnp.max(jnp.abs(progress.state.alpha)) * jnp.max(jnp.abs(program.hessian.diagonal()))
+    unit = jnp.max(jnp.abs(program.linear)) + largest
+    return FINE * jnp.finfo(unit.dtype).eps * unit
+
+
+def _is_unbounded(program: QuadraticProgram, state: State) -> Array:
+    """Tell whether the objective has fallen below all that the precision can tell from −∞.
+
+    −f has the unit l²/Q. With an infinite box, −f beyond that unit over eps says that the margin
+    is below the rounding error of the data.
+    """
+    hessian = program.hessian
+    endless = jnp.isinf(program.upper) | jnp.isinf(program.lower)
+    # A ridge bounds the objective; a variable without cost (a slack) does not change it.
+    neutral = (hessian.diagonal() == 0) & (program.linear == 0)
+    open_box = jnp.any(endless & (hessian.ridge_vector() == 0) & ~neutral)
+    unit = jnp.max(jnp.abs(program.linear)) ** 2
+    fallen = -program.objective(state.alpha, state.gradient) * jnp.finfo(state.alpha.dtype).eps
+    scale = jnp.max(jnp.abs(hessian.diagonal()))
+    return open_box & (fallen * scale > unit) & (gap(program, state.alpha, state.gradient) > 0)

@@ -1,0 +1,209 @@
+"""The host loop that people like: bars, limits, interruption, callbacks, checkpoints."""
+
+import importlib
+
+import numpy as np
+import pytest
+from problems_for_tests import chess, rbf
+
+from jsvm import SVC, kernels, problems, solve
+from jsvm.solvers import SMO, Status, monitor
+from jsvm.solvers.tiles import decomposition
+
+host = importlib.import_module("jsvm.solvers.solve")  # the package has a function of this name
+
+KERNEL = kernels.RBF(0.5)
+KEYS = {
+    "violation",
+    "objective",
+    "support_vectors",
+    "kernel_rows",
+    "steps",
+    "newton_steps",
+    "seconds",
+}
+
+
+@pytest.fixture(params=["whole", "tiles"])
+def level(request, monkeypatch):
+    if request.param == "tiles":
+        monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
+        monkeypatch.setattr(decomposition, "TILES", (64,))
+        monkeypatch.setattr(decomposition, "SLOTS", (64,))
+    return request.param
+
+
+def program(n=150, C=10.0):
+    X, y = chess(n)
+    return problems.c_svc((KERNEL, X), y, C)
+
+
+def test_history_has_a_line_a_round(level):
+    s = solve(program())
+    assert all(set(line) == KEYS for line in s.history)
+    last = s.history[-1]
+    assert last["steps"] == s.steps
+    assert last["violation"] == pytest.approx(s.violation, abs=1e-9)
+    assert last["objective"] == pytest.approx(s.objective, rel=1e-12)
+    assert last["support_vectors"] == np.count_nonzero(s.alpha)
+    assert last["kernel_rows"] == s.kernel_rows
+    seconds = [line["seconds"] for line in s.history]
+    assert seconds == sorted(seconds)
+    if level == "tiles":
+        assert len(s.history) > 2
+
+
+def test_the_bar_shows_what_matters(level, capsys):
+    solve(program(), progress=True)
+    shown = capsys.readouterr().err
+    for name in ("gap=", "objective=", "sv=", "rows="):
+        assert name in shown
+
+
+def test_silence_without_a_bar(level, capsys):
+    solve(program())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_callback_sees_every_round_and_may_stop(monkeypatch):
+    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
+    monkeypatch.setattr(decomposition, "TILES", (64,))
+    monkeypatch.setattr(decomposition, "SLOTS", (64,))
+    seen = []
+    full = solve(program(), callback=seen.append)
+    assert tuple(seen) == full.history
+    stopped = solve(program(), callback=lambda facts: facts["steps"] > 30)
+    assert stopped.status == Status.INTERRUPTED
+    assert stopped.steps < full.steps
+    assert stopped.violation > 1e-3
+    assert stopped.objective < 0
+    rest = solve(program(), start=stopped)
+    np.testing.assert_allclose(rest.objective, full.objective, rtol=1e-8)
+
+
+def test_interruption_returns_a_certified_point(monkeypatch):
+    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
+    monkeypatch.setattr(decomposition, "TILES", (64,))
+    monkeypatch.setattr(decomposition, "SLOTS", (64,))
+
+    def press(facts):
+        if facts["steps"] > 30:
+            raise KeyboardInterrupt
+
+    s = solve(program(), callback=press)
+    assert s.status == Status.INTERRUPTED
+    X, y = chess(150)
+    assert s.objective == pytest.approx(0.5 * s.alpha @ rbf(X) @ s.alpha - y @ s.alpha, rel=1e-9)
+
+
+def test_interruption_before_the_first_round_is_over():
+    def press(_):
+        raise KeyboardInterrupt
+
+    work = monitor.Monitor(callback=press)
+    assert work.history == []
+    s = solve(program(), callback=press)
+    assert s.status == Status.INTERRUPTED
+    assert np.isfinite(s.objective)
+
+
+def test_the_time_limit_is_kept(level):
+    s = solve(program(C=1e6), SMO(tol=1e-12, time_limit=0.0))
+    assert s.status in (Status.TIME_LIMIT, Status.CONVERGED, Status.STALLED)
+    if level == "tiles":
+        assert s.status == Status.TIME_LIMIT
+        assert len(s.history) == 1
+
+
+class TestCheckpoint:
+    def test_a_stopped_run_goes_on(self, level, tmp_path):
+        path = tmp_path / "run.npz"
+        stopped = solve(program(), SMO(max_steps=40), checkpoint=path)
+        assert stopped.status == Status.MAX_STEPS
+        assert path.exists()
+        rest = solve(program(), checkpoint=path)
+        full = solve(program())
+        assert rest.status == Status.CONVERGED
+        assert rest.history[0]["objective"] <= stopped.objective  # not from the beginning
+        np.testing.assert_allclose(rest.objective, full.objective, rtol=1e-8)
+        again = solve(program(), checkpoint=path)
+        assert again.steps <= 2
+
+    def test_regression_keeps_both_variables_of_an_example(self, tmp_path):
+        X = np.linspace(0, 3, 40)[:, None]
+        program = problems.epsilon_svr((KERNEL, X), np.sin(X[:, 0]), 5.0, 0.01)
+        first = solve(program, checkpoint=tmp_path / "run")
+        again = solve(program, checkpoint=tmp_path / "run")
+        assert (tmp_path / "run.npz").exists()
+        assert again.steps <= 2
+        np.testing.assert_allclose(again.alpha, first.alpha, atol=1e-8)
+
+    def test_saved_now_and_then(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(monitor, "CHECKPOINT_SECONDS", 0.0)
+        monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
+        monkeypatch.setattr(decomposition, "TILES", (64,))
+        monkeypatch.setattr(decomposition, "SLOTS", (64,))
+        path = tmp_path / "run.npz"
+        there = []
+        solve(program(), checkpoint=path, callback=lambda _: there.append(path.exists()))
+        assert there[0] is False
+        assert all(there[1:])
+        assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+    def test_another_problem_is_an_error(self, tmp_path):
+        path = tmp_path / "run.npz"
+        solve(program(), checkpoint=path)
+        with pytest.raises(ValueError, match="another problem"):
+            solve(program(C=11.0), checkpoint=path)
+
+    def test_another_file_is_an_error(self, tmp_path):
+        path = tmp_path / "run.npz"
+        path.write_bytes(b"nothing")
+        with pytest.raises(ValueError, match="no checkpoint of jsvm"):
+            solve(program(), checkpoint=path)
+        with pytest.raises(ValueError, match="no folder"):
+            solve(program(), checkpoint=tmp_path / "absent" / "run.npz")
+
+
+class TestEstimator:
+    def data(self, n=120):
+        return chess(n)
+
+    def test_warm_start(self):
+        X, y = self.data()
+        svc = SVC(C=10.0, gamma=0.5, tol=1e-6, warm_start=True).fit(X, y)
+        first = svc.n_iter_[0]
+        again = svc.fit(X, y)
+        assert again.n_iter_[0] <= 2 < first
+        for C in (5.0, 50.0):
+            warm = svc.set_params(C=C).fit(X, y)
+            cold = SVC(C=C, gamma=0.5, tol=1e-6).fit(X, y)
+            np.testing.assert_allclose(
+                warm.decision_function(X), cold.decision_function(X), atol=1e-4
+            )
+        svc.fit(X[:80], y[:80])  # another size begins anew
+        assert svc.solutions_[0].alpha.shape == (80,)
+
+    def test_callback_progress_and_checkpoint(self, tmp_path, capsys):
+        X, y = self.data()
+        rounds = []
+        svc = SVC(C=10.0, gamma=0.5, progress=True, callback=rounds.append)
+        svc.set_params(checkpoint=tmp_path / "fit").fit(X, y)
+        assert len(rounds) == len(svc.solutions_[0].history) > 0
+        assert "gap=" in capsys.readouterr().err
+        assert (tmp_path / "fit.npz").exists()
+
+    def test_each_pair_has_its_own_checkpoint(self, tmp_path, monkeypatch):
+        from jsvm.estimators import two_class
+
+        monkeypatch.setattr(two_class, "BATCH_BYTES", 0)
+        X, y = self.data()
+        y = y + (X[:, 0] > 2)
+        SVC(C=1.0, gamma=0.5, checkpoint=tmp_path / "fit").fit(X, y)
+        count = len(np.unique(y))
+        assert len(list(tmp_path.glob("fit.*.npz"))) == count * (count - 1) // 2
+
+    def test_cache_size_is_checked(self):
+        X, y = self.data()
+        with pytest.raises(ValueError, match="cache_size=0"):
+            SVC(cache_size=0).fit(X, y)
