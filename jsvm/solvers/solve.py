@@ -26,7 +26,7 @@ from jsvm.solvers.canonical import canonical
 from jsvm.solvers.config import SMO
 from jsvm.solvers.layout import Layout, innermost, pad
 from jsvm.solvers.monitor import Checkpoint, Monitor
-from jsvm.solvers.potential import PSMO, solve_potential, solve_potential_traced
+from jsvm.solvers.potential import PSMO
 from jsvm.solvers.starts import feasible_start
 from jsvm.solvers.status import Solution, Status, to_numpy
 from jsvm.solvers.tile.loop import advance, best_point
@@ -104,8 +104,9 @@ def solve(
         problem = _of_one_type(problem)
         values, start = without_derivative((problem, start))
         if is_traced(values, start):
-            traced: Any = solve_potential_traced if isinstance(solver, PSMO) else _solve_traced
-            return differentiable(problem, traced(values, solver, start))
+            if isinstance(solver, PSMO):
+                return differentiable(problem, solver.solve_traced(values, start))
+            return differentiable(problem, _solve_traced(values, solver, start))
         options: Any = {"progress": progress, "callback": callback, "checkpoint": checkpoint}
         return differentiable(problem, solve(values, solver, start, dtype=dtype, **options))
     validate(problem)
@@ -115,7 +116,7 @@ def solve(
     # A program that does not depend on what is being traced is solved at once, in float64.
     with at_once(), scope(chosen):
         if isinstance(solver, PSMO):
-            return solve_potential(problem, solver, start, chosen, monitor)
+            return solver.solve(problem, start, chosen, monitor)
         return _solve_concrete(problem, solver, start, chosen, monitor)
 
 
