@@ -1,7 +1,6 @@
 """Fields of a frozen dataclass of tuning constants: value, unit, range and origin in one place."""
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 
@@ -13,20 +12,14 @@ def tuned(
     The origin says what the value trades off, and which benchmark to run before changing it. The
     range is that of the number, or of every number of a tuple.
     """
-    metadata = {"unit": unit, "origin": origin, "least": least, "most": most}
+    metadata = {"unit": unit, "origin": origin, "range": (least, most)}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def check_ranges(tuning: Any) -> None:
     """Raise ValueError if a field of a tuning is outside of its range."""
     for field in dataclasses.fields(tuning):
-        value, (least, most) = getattr(tuning, field.name), _range(field)
-        numbers = value if isinstance(value, Iterable) else (value,)
-        if not all(least <= number <= most for number in numbers):
-            raise ValueError(
-                f"{field.name}={value!r} must be within [{least}, {most}] {field.metadata['unit']}"
-            )
-
-
-def _range(field: Any) -> tuple[float, float]:
-    return field.metadata["least"], field.metadata["most"]
+        value, (least, most) = getattr(tuning, field.name), field.metadata["range"]
+        numbers = value if isinstance(value, tuple) else (value,)
+        if not numbers or not all(least <= number <= most for number in numbers):
+            raise ValueError(f"{field.name}={value!r} must be from {least} to {most}")

@@ -23,6 +23,10 @@ class Solver(Protocol):
         """Tell whether this solver is for such a problem."""
         ...
 
+    def precision(self, dtype: np.dtype) -> np.dtype:
+        """Return the dtype that JAX has to allow while the solver works in `dtype`."""
+        ...
+
     def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
         """Return the work on a concrete problem, from a feasible start or None."""
         ...
@@ -38,9 +42,14 @@ def drive(
     """Solve a valid, concrete problem: from the checkpoint if there is one, else from the start."""
     saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
     # Even while JAX traces a function around it, this runs now.
-    with at_once(), scope(dtype):
+    with at_once(), scope(solver.precision(dtype)):
         work = solver.begin(problem, start if saved is None else saved, dtype)
-        monitor.follow(work)
-        solution = work.solution()
+        solution = finish(work, monitor)
         work.release()
-    return replace(to_numpy(solution), history=tuple(monitor.history))
+    return solution
+
+
+def finish(work: Work, monitor: Monitor) -> Solution:
+    """Follow the work to its end, or until it is stopped; return its solution."""
+    monitor.follow(work)
+    return replace(to_numpy(work.solution()), history=tuple(monitor.history))

@@ -129,6 +129,10 @@ class SMO:
         """Tell whether this solver is for such a problem."""
         return True
 
+    def precision(self, dtype: np.dtype) -> np.dtype:
+        """Return the dtype that JAX has to allow while this solver works in `dtype`."""
+        return dtype
+
     def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
         """Return the work on a concrete problem, to be followed round by round."""
         from jsvm.solvers.work import SMOWork  # it needs this configuration

@@ -13,9 +13,10 @@ from jsvm.numerics.padding import cast
 from jsvm.precision import scope, working_dtype
 from jsvm.problems import Dense, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
+from jsvm.solvers.driver import finish
 from jsvm.solvers.monitor import Facts, Monitor, facts_of
 from jsvm.solvers.smo import SMO
-from jsvm.solvers.status import Solution, Status, to_numpy
+from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.loop import Progress, advance, best_point
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.whole import start_whole, turn_of
@@ -46,9 +47,7 @@ def solve_batch(
     _validate(problems)
     with scope(chosen):
         work = Batch(jax.tree.map(partial(cast, dtype=chosen), problems), solver)
-        monitor.follow(work)
-        solution = work.solution()
-    return replace(to_numpy(solution), history=tuple(monitor.history))
+        return finish(work, monitor)
 
 
 class Batch:
