@@ -85,17 +85,10 @@ def grid(text: str) -> list[float]:
 
 
 def _facts(result: search.CrossValidation, has_gamma: bool) -> dict[str, Any]:
-    facts = {
-        "C": result.C,
-        "gamma": result.gamma,
-        "mean_scores": result.mean_scores,
-        "scores": result.scores,
-        "converged": bool(np.all(result.converged)),
-        "best_C": result.best_C,
-        "best_gamma": result.best_gamma,
-        "best_score": result.best_score,
-    }
-    return {k: v for k, v in facts.items() if has_gamma or not k.endswith("gamma")}
+    names = ["C", "mean_scores", "scores", "best_C", "best_score"]
+    names += ["gamma", "best_gamma"] if has_gamma else []
+    facts = {name: getattr(result, name) for name in names}
+    return facts | {"converged": bool(np.all(result.converged))}
 
 
 def _table(result: search.CrossValidation, has_gamma: bool) -> str:
