@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from jsvm.validation.splits import deal, train_and_test
+
 
 def split(
     y: np.ndarray, folds: int, seed: int, *, stratified: bool
@@ -25,6 +27,4 @@ def split(
     order = np.random.default_rng(seed).permutation(len(y))
     if stratified:
         order = order[np.argsort(y[order], kind="stable")]
-    fold = np.empty(len(y), int)
-    fold[order] = np.arange(len(y)) % folds
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds)]
+    return train_and_test(deal(order, folds))
