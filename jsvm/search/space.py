@@ -14,7 +14,7 @@ import numpy as np
 
 from jsvm.kernels import GeneralGaussian, Kernel, Precomputed
 from jsvm.kernels.symmetric import exponential
-from jsvm.problems.program import namespace
+from jsvm.numerics.arrays import namespace
 
 LARGEST_COST = 1e6  # and the smallest is one over it
 WIDEST = float(np.log(1e8))  # of a search for the logarithm of a kernel parameter, to both sides

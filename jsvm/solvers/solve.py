@@ -8,7 +8,6 @@ or ``vmap`` the solver of one tile runs as part of the caller's program.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.implicit import attach, without_derivative
-from jsvm.kernels.whole_numbers import are_whole, gains_from_whole
-from jsvm.numerics.padding import cast, widened
 from jsvm.precision import at_once, is_traced, scope, working_dtype
 from jsvm.problems import FromKernel, Normal, QuadraticProgram, validate
 from jsvm.problems.certificate import certify
@@ -33,7 +30,8 @@ from jsvm.solvers.tile.loop import advance, best_point
 from jsvm.solvers.tile.whole import WholeTile, start_whole
 from jsvm.solvers.tiles.copies import copies_in
 from jsvm.solvers.tiles.decomposition import Decomposition
-from jsvm.solvers.tiles.rows import MatrixSource, Rows, Source, source_of
+from jsvm.solvers.tiles.rows import Rows
+from jsvm.solvers.tiles.sources import Source, source_of
 from jsvm.solvers.tiles.working_set import Vectors
 
 LARGEST_WHOLE = 1280  # variables of a problem that is solved on one tile
@@ -230,19 +228,9 @@ def _decomposition(
         gradient=layout.spread(program.linear),
     )
     ridge = layout.ridge(inner)
-    rows = Rows(_source(inner, layout, dtype), layout.examples, dtype, solver.cache_size * 1e6)
+    rows = Rows(source_of(inner, layout, dtype), layout.examples, dtype, solver.cache_size * 1e6)
     exact = None if dtype == DOUBLE else ExactSum(inner, layout)
     return Decomposition(vectors, rows, ridge if ridge.any() else None, exact, solver, layout)
-
-
-def _source(inner: Any, layout: Layout, dtype: np.dtype) -> Source:
-    """Return where the kernel rows of a Hessian come from."""
-    if not isinstance(inner, FromKernel):
-        return MatrixSource(layout.square(inner.matrix, dtype))
-    kernel = jax.tree.map(partial(cast, dtype=dtype), inner.kernel)
-    X = widened(kernel, np.asarray(inner.X))
-    exact = gains_from_whole(kernel, X.shape[1], dtype) and are_whole(X)
-    return source_of(kernel, layout.points(X, np.float32 if exact else dtype), dtype)
 
 
 class ExactSum:
@@ -258,7 +246,7 @@ class ExactSum:
         """Return Σ_k coefficients[k] · K[some[k], :]."""
         with scope(DOUBLE):
             if self._source is None:
-                self._source = _source(self._inner, self._layout, DOUBLE)
+                self._source = source_of(self._inner, self._layout, DOUBLE)
             # Rows are not kept: they would take twice the memory of those in float32.
             rows = Rows(self._source, self._layout.examples, DOUBLE, EXACT_BUDGET)
             total = rows.sum(some, coefficients, passing)

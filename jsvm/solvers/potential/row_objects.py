@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.indexing import put_cross, put_rows
-from jsvm.numerics.memory import SPARE, aligned_empty
+from jsvm.numerics.memory import aligned_empty, borrow, give_back
 from jsvm.numerics.padding import bucket
 from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
@@ -93,16 +93,16 @@ class Tile:
         more = size - len(self.slots)
         self.slots = np.concatenate([self.slots, np.full(more, -1)])
         shapes = (size, self.values.shape[1]), (size, size)
-        memory = tuple(SPARE.take(shape, self.dtype) for shape in shapes)
+        memory = tuple(borrow(shape, self.dtype) for shape in shapes)
         before = self.values, self.Q
         self.values, self.Q = _grown(memory, before)
         for array in before:
-            SPARE.give(array)
+            give_back(array)
 
     def release(self) -> None:
         """Leave the memory of the tile to others: nobody will ask for it any more."""
         for array in (self.values, self.Q):
-            SPARE.give(array)
+            give_back(array)
         self.slots = self.slots[:0]
         self.values, self.Q = self.values[:0], self.Q[:0, :0]
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array, Scalar
-from jsvm.problems.program import namespace
+from jsvm.numerics.arrays import namespace
 
 
 def violations(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.checks import check_finite
-from jsvm.numerics.memory import SPARE
+from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.config import SMO, Recipe
@@ -111,7 +111,7 @@ class WholeTile:
         limits = self._solver.tol, np.int32(min(taken, budget - self._turn) + self._turn), budget
         if self._tile is None:
             n = self._program.size
-            memory = SPARE.take((n, n), self._program.linear.dtype)
+            memory = borrow((n, n), self._program.linear.dtype)
             self._tile = replace(self._program, hessian=_tile(memory, self._program.hessian))
             self._progress, report = _first(self._tile, self._alpha, *limits, self._recipe)
         else:
@@ -150,7 +150,7 @@ class WholeTile:
     def release(self) -> None:
         """Leave the memory of the matrix to others: there will be no further turn."""
         if self._tile is not None:
-            SPARE.give(self._tile.hessian.matrix)
+            give_back(self._tile.hessian.matrix)
             self._tile = None
 
     def _last(self) -> Report:

@@ -35,7 +35,7 @@ from jsvm.solvers.status import Status
 from jsvm.solvers.tile.engine import Part, newton_part, relax_part
 from jsvm.solvers.tile.inverse import LARGEST_EXPLICIT
 from jsvm.solvers.tile.loop import FINE
-from jsvm.solvers.tiles.rows import EXPENSIVE, Rows, forget
+from jsvm.solvers.tiles.rows import EXPENSIVE, Rows
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, View, choose, look
 
@@ -175,7 +175,7 @@ class Decomposition:
         """Leave the memory of rows, tiles and points to others."""
         for holder in {self.rows, self.square, self.rough}:
             holder.release()
-        forget(self.rows.source)
+        self.rows.source.release()
 
     def _solve_tile(self, view: View, wanted: float) -> None:
         """Bring the gap of a working set down to `wanted`."""
