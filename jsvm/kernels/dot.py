@@ -5,21 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels.base import Kernel, as_points
+from jsvm.numerics.products import product
 
 
 def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
     """Return all ⟨x_i, z_j⟩ in the full precision of the dtype, also on a GPU."""
-    return jnp.matmul(X, Z.T, precision=lax.Precision.HIGHEST)
+    return product(X, Z.T)
 
 
 class DotKernel(Kernel):
     """A kernel of the inner product: a concrete one gives :meth:`of_inner`."""
+
+    depends_on = "products"
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of inner products."""
@@ -60,6 +62,9 @@ class Linear(DotKernel):
     3.0
     """
 
+    def is_positive(self) -> bool:
+        return True
+
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return products
 
@@ -79,6 +84,9 @@ class Polynomial(DotKernel):
     degree: Leaf = field(default=3, metadata={"static": True})
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0
+
+    def is_positive(self) -> bool:
+        return True
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return (self.gamma * products + self.coef0) ** whole_degree(self.degree)

@@ -15,8 +15,8 @@ from jsvm.solvers.canonical import Layout
 from jsvm.solvers.tile.engine import CompiledLoop
 from jsvm.solvers.tiles import rows as rows_module
 from jsvm.solvers.tiles import square as square_module
-from jsvm.solvers.tiles.rows import KernelSource, MatrixSource, Rows, source_of
-from jsvm.solvers.tiles.sources import source_of as hessian_source
+from jsvm.solvers.tiles.rows import Rows
+from jsvm.solvers.tiles.sources import KernelSource, MatrixSource, source_of
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, choose, look
 
@@ -176,7 +176,7 @@ def test_float32_rows_give_float64_answers():
 class TestRows:
     def rows(self, n=70, budget=1e9):
         X = np.random.default_rng(0).normal(size=(n, 3))
-        return Rows(source_of(KERNEL, jnp.asarray(X)), n, DOUBLE, budget), rbf(X)
+        return Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), n, DOUBLE, budget), rbf(X)
 
     @pytest.mark.usefixtures("x64")
     def test_sums(self):
@@ -227,7 +227,7 @@ class TestRows:
         for _ in range(20):
             some, weights = rng.permutation(70)[:32], rng.normal(size=32)
             np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
-        rows.share(None, 40 * 70 * 8)  # others need most of the budget
+        rows.reserve(None, 40 * 70 * 8)  # others need most of the budget
         some, weights = np.arange(70), np.ones(70)
         np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
 
@@ -264,7 +264,7 @@ class TestRows:
 def source_for(X, gamma):
     """Return where the solver would take the kernel rows of these 40 points from."""
     program = problems.one_class((kernels.RBF(gamma), X), 0.5)
-    source = hessian_source(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
+    source = source_of(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
     assert isinstance(source, KernelSource)
     return source
 
@@ -301,7 +301,7 @@ def test_other_numbers_keep_their_precision(change):
 def test_the_square_follows_its_variables():
     X = np.random.default_rng(0).normal(size=(60, 3))
     K = rbf(X)
-    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9), DOUBLE)
+    square = Square(Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), 60, DOUBLE, 1e9), DOUBLE)
     rng = np.random.default_rng(1)
     for size in (16, 16, 16, 32, 32, 16, 48):
         # Variables 60 … 119 are the second copies of the examples.
@@ -396,14 +396,14 @@ def test_prepared_points_give_the_same_matrix():
         np.testing.assert_allclose(
             kernel.between(some, P), kernel(X)[jnp.array([2, 7])], atol=1e-12
         )
-        assert isinstance(source_of(kernel, jnp.asarray(X)), KernelSource)
+        assert isinstance(KernelSource.of(kernel, jnp.asarray(X), DOUBLE), KernelSource)
 
 
 @pytest.mark.usefixtures("x64")
 def test_a_large_square_is_computed_in_strips(monkeypatch):
     monkeypatch.setattr(square_module, "STRIP", 16)
     X = np.random.default_rng(3).normal(size=(60, 3))
-    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9), DOUBLE)
+    square = Square(Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), 60, DOUBLE, 1e9), DOUBLE)
     variables = square.arrange(np.arange(0, 60, 2), 40)
     present = variables >= 0
     expected = rbf(X[variables[present]])
