@@ -13,8 +13,6 @@ from jsvm import kernels, problems, solve
 from jsvm.solvers import SMO, Status, Tuning
 from jsvm.solvers.canonical import Layout
 from jsvm.solvers.tile.engine import CompiledLoop
-from jsvm.solvers.tiles import rows as rows_module
-from jsvm.solvers.tiles import square as square_module
 from jsvm.solvers.tiles.rows import Rows
 from jsvm.solvers.tiles.sources import KernelSource, MatrixSource, source_of
 from jsvm.solvers.tiles.square import Square
@@ -174,9 +172,10 @@ def test_float32_rows_give_float64_answers():
 
 
 class TestRows:
-    def rows(self, n=70, budget=1e9):
+    def rows(self, n=70, budget=1e9, **tuning):
         X = np.random.default_rng(0).normal(size=(n, 3))
-        return Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), n, DOUBLE, budget), rbf(X)
+        source = KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE)
+        return Rows(source, n, DOUBLE, budget, Tuning(**tuning)), rbf(X)
 
     @pytest.mark.usefixtures("x64")
     def test_sums(self):
@@ -220,9 +219,8 @@ class TestRows:
             assert rows.computed == 20 + computed_again
 
     @pytest.mark.usefixtures("x64")
-    def test_blocks_that_take_the_memory_of_others_are_right(self, monkeypatch):
-        monkeypatch.setattr(rows_module, "LARGE_BLOCK_BYTES", 16 * 70 * 8)
-        rows, K = self.rows(budget=48 * 70 * 8)
+    def test_blocks_that_take_the_memory_of_others_are_right(self):
+        rows, K = self.rows(budget=48 * 70 * 8, large_block_bytes=16 * 70 * 8)
         rng = np.random.default_rng(2)
         for _ in range(20):
             some, weights = rng.permutation(70)[:32], rng.normal(size=32)
@@ -400,10 +398,10 @@ def test_prepared_points_give_the_same_matrix():
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_large_square_is_computed_in_strips(monkeypatch):
-    monkeypatch.setattr(square_module, "STRIP", 16)
+def test_a_large_square_is_computed_in_strips():
     X = np.random.default_rng(3).normal(size=(60, 3))
-    square = Square(Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), 60, DOUBLE, 1e9), DOUBLE)
+    source = KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE)
+    square = Square(Rows(source, 60, DOUBLE, 1e9, Tuning(strip_rows=16)), DOUBLE)
     variables = square.arrange(np.arange(0, 60, 2), 40)
     present = variables >= 0
     expected = rbf(X[variables[present]])

@@ -79,7 +79,7 @@ class Decomposition:
         self.ridge = ridge if ridge.any() else None
         budget = solver.cache_size * 1e6
         source = source_of(inner, layout, dtype)
-        self.rows = rows = Rows(source, layout.examples, dtype, budget)
+        self.rows = rows = Rows(source, layout.examples, dtype, budget, solver.tuning)
         exact = rows if dtype == DOUBLE else ExactSum(inner, layout, solver.tuning)
         self.exact_sum: Callable[..., np.ndarray] = exact.sum
         self.square = self.rough = Square(rows, rows.dtype)

@@ -21,15 +21,7 @@ from jsvm.numerics.memory import borrow, give_back
 from jsvm.numerics.padding import repeat_first
 from jsvm.numerics.products import product
 from jsvm.solvers.tiles.sources import Source
-
-BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once: one compiled program each
-BLOCK_BYTES = 2**23  # of the largest block; a larger one would not reuse memory
-LARGE_BLOCK_BYTES = 2**25  # the same if the budget is tight: small blocks would fragment memory
-FEWEST_SLABS = 4  # so that making room costs at most a quarter of the rows
-EXPENSIVE = 400  # features from which on computing an entry again costs more than keeping it
-ROOMY = 0.5  # share of the budget up to which expensive rows are kept in any case
-SLAB, SLAB_BYTES = 512, 2**25  # rows and bytes of the largest slab filled block after block
-FULL = 0.6  # share of a block from which on padding is cheaper than a further program
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 @dataclass
@@ -55,18 +47,27 @@ class Rows:
         Of the rows.
     budget : float
         Bytes for rows that are kept.
+    tuning : Tuning
     """
 
-    def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float | int) -> None:
-        self.source, self.size, self.dtype = source, size, dtype
+    def __init__(
+        self,
+        source: Source,
+        size: int,
+        dtype: np.dtype,
+        budget: float | int,
+        tuning: Tuning = DEFAULT,
+    ) -> None:
+        self.source, self.size, self.dtype, self.tuning = source, size, dtype, tuning
         self.computed = 0
         self._row_bytes, self._budget = size * dtype.itemsize, budget
         self._slabs: dict[int, Slab] = {}
         self._reserved: dict[Any, int] = {}
         self.reserve(None, 0)
-        self._highest = min(SLAB, int(SLAB_BYTES / self._row_bytes))
-        self._passing_block = self._rows_of(BLOCK_BYTES)
-        self._block = self._rows_of(BLOCK_BYTES if self._affordable > size else LARGE_BLOCK_BYTES)
+        self._highest = min(tuning.slab_rows, int(tuning.slab_bytes / self._row_bytes))
+        self._passing_block = self._rows_of(tuning.block_bytes)
+        roomy = self._affordable > size
+        self._block = self._rows_of(tuning.block_bytes if roomy else tuning.large_block_bytes)
         self._open = -1  # the slab with room for more
         self._home = np.full(size, -1)  # the slab of an example
         self._place = np.zeros(size, np.int32)  # and its place there
@@ -74,14 +75,32 @@ class Rows:
 
     def _rows_of(self, count: int) -> int:
         """Return the number of rows in a block of so many bytes."""
-        return next((b for b in BLOCKS if b * self._row_bytes <= count), BLOCKS[-1])
+        blocks = self.tuning.row_blocks
+        return next((b for b in blocks if b * self._row_bytes <= count), blocks[-1])
+
+    def block_of(self, count: int) -> int:
+        """Return how many of `count` rows to compute at once: as many as nearly fill a block."""
+        above = next((b for b in reversed(self.tuning.row_blocks) if b >= count), None)
+        if above is not None and count > self.tuning.full_share * above:
+            return count
+        return self._largest_block(count)
+
+    def padded_to_block(self, indices: np.ndarray) -> np.ndarray:
+        """Return the indices with copies of the first one up to the size of a block."""
+        sizes = reversed(self.tuning.row_blocks)
+        return repeat_first(indices, next(b for b in sizes if len(indices) <= b))
+
+    def _largest_block(self, count: int) -> int:
+        return next((b for b in self.tuning.row_blocks if b <= count), count)
 
     def reserve(self, owner: Any, count: int) -> None:
         """Reserve bytes of the budget for `owner`; replaces its earlier reservation."""
         self._reserved[owner] = count
+        blocks = self.tuning.row_blocks
         rest = self._budget - sum(self._reserved.values())
-        affordable = max(int(rest / self._row_bytes), BLOCKS[-1])  # rows
-        all_of_them = self.size + BLOCKS[0] + SLAB  # some places of the last slabs stay empty
+        affordable = max(int(rest / self._row_bytes), blocks[-1])  # rows
+        # Some places of the last slabs stay empty.
+        all_of_them = self.size + blocks[0] + self.tuning.slab_rows
         self._affordable = all_of_them if affordable >= self.size else affordable
         self._make_room(0)
 
@@ -130,7 +149,8 @@ class Rows:
         New memory for an entry costs as much time as computing it from some hundred features.
         """
         used = sum(slab.height for slab in self._slabs.values())
-        roomy = self.source.features > EXPENSIVE and used + more <= ROOMY * self._affordable
+        expensive = self.source.features > self.tuning.expensive_features
+        roomy = expensive and used + more <= self.tuning.roomy_share * self._affordable
         return self._affordable < self.size and not roomy
 
     def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
@@ -150,12 +170,12 @@ class Rows:
         slab = self._slabs[home]
         begin, room = slab.used, slab.height - slab.used
         if count < self._block:
-            count = block_of(min(count, room, next((b for b in BLOCKS if b <= room), room)))
+            count = self.block_of(min(count, room, self._largest_block(room)))
         some = some[:count]
         if slab.rows is None:
             slab.rows, total = self._new_rows(total, some, weights[:count])
         else:  # the padding of this block is overwritten by the next one
-            examples, weights = _block(some, weights[:count])
+            examples, weights = self._padded_block(some, weights[:count])
             slab.rows, total = self.source.apply(
                 _written, slab.rows, examples, None, total, weights, np.int32(begin)
             )
@@ -166,7 +186,7 @@ class Rows:
 
     def _add_passing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
         """Compute and add the first of these rows, at most a block; return how many."""
-        count = block_of(min(len(some), self._passing_block))
+        count = self.block_of(min(len(some), self._passing_block))
         rows, total = self._new_rows(total, some[:count], weights[:count])
         give_back(rows)
         self.computed += count
@@ -174,9 +194,14 @@ class Rows:
 
     def _new_rows(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
         """Return these rows, padded to a block, and the total with their weighted sum added."""
-        examples, weights = _block(some, weights)
+        examples, weights = self._padded_block(some, weights)
         memory = borrow((len(examples), self.size), self.dtype)
         return self.source.apply(_as_new, memory, examples, None, total, weights)
+
+    def _padded_block(self, some: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both padded to a block; the padding has no weight."""
+        examples = self.padded_to_block(some)
+        return examples, np.pad(weights, (0, len(examples) - len(some)))
 
     def release(self) -> None:
         """Return the memory of all rows to the pool; do not use them afterwards."""
@@ -192,10 +217,11 @@ class Rows:
             slab = self._slabs[self._open]
             if slab.used < slab.height:
                 return self._open
-        height = max(BLOCKS[-1], min(self._highest, self._affordable // FEWEST_SLABS))
+        least = self.tuning.row_blocks[-1]
+        height = max(least, min(self._highest, self._affordable // self.tuning.fewest_slabs))
         self._open = self._new_slab(height)
         # The padding of the last block goes beyond the last place.
-        rows = borrow((height + BLOCKS[-1], self.size), self.dtype)
+        rows = borrow((height + least, self.size), self.dtype)
         self._slabs[self._open].rows = rows
         return self._open
 
@@ -216,25 +242,6 @@ class Rows:
             rows = self._slabs.pop(oldest).rows
             if rows is not None:
                 give_back(rows)
-
-
-def block_of(count: int) -> int:
-    """Return how many of `count` rows to compute at once: as many as nearly fill a block."""
-    above = next((b for b in reversed(BLOCKS) if b >= count), None)
-    if above is not None and count > FULL * above:
-        return count
-    return next((b for b in BLOCKS if b <= count), count)
-
-
-def padded_to_block(indices: np.ndarray) -> np.ndarray:
-    """Return the indices with copies of the first one up to the size of a block."""
-    return repeat_first(indices, next(b for b in reversed(BLOCKS) if len(indices) <= b))
-
-
-def _block(some: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both padded to a block; the padding has no weight."""
-    examples = padded_to_block(some)
-    return examples, np.pad(weights, (0, len(examples) - len(some)))
 
 
 def _padded(

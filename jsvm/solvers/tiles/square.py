@@ -14,9 +14,7 @@ from jax import lax
 
 from jsvm.numerics.indexing import put_cross
 from jsvm.numerics.memory import borrow, give_back
-from jsvm.solvers.tiles.rows import Rows, block_of, padded_to_block
-
-STRIP = 1024  # rows computed at once: the temporaries of all would be larger than the matrix
+from jsvm.solvers.tiles.rows import Rows
 
 
 class Square:
@@ -83,8 +81,8 @@ class Square:
             self._compute_all(examples)
             return
         while len(places):
-            now, places = np.split(places, [block_of(len(places))])
-            now = padded_to_block(now).astype(np.int32)
+            now, places = np.split(places, [self.rows.block_of(len(places))])
+            now = self.rows.padded_to_block(now).astype(np.int32)
             self.matrix = apply(_with_cross, self.matrix, examples[now], examples, now)
 
     def _compute_all(self, examples: np.ndarray) -> None:
@@ -92,7 +90,7 @@ class Square:
         size, apply = len(examples), self.rows.source.apply
         if self.matrix is None:
             self.matrix = self._memory(size)
-        height = min(size, STRIP)
+        height = min(size, self.rows.tuning.strip_rows)
         for begin in range(0, size, height):
             begin = min(begin, size - height)
             some = examples[begin : begin + height]
