@@ -26,10 +26,8 @@ class RBF(DistanceKernel):
     1.0
     """
 
+    positive = True
     gamma: Leaf = 1.0
-
-    def is_positive(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum((x - z) ** 2))
@@ -50,14 +48,9 @@ class ARD(DistanceKernel):
     1.0
     """
 
-    depends_on = "points"  # its distances are weighted
+    positive = True
+    blind_to_zeros, depends_on = False, "points"  # one γ a feature, and its distances are weighted
     gamma: Leaf
-
-    def is_positive(self) -> bool:
-        return True
-
-    def ignores_zeros(self) -> bool:
-        return False  # there is one γ for every feature
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-jnp.sum(jnp.asarray(self.gamma) * (x - z) ** 2))
@@ -95,11 +88,8 @@ class GeneralGaussian(Kernel):
 
     # Not a DistanceKernel: it is a function of distances only between the points that B maps.
 
-    prepares_points = True
+    positive, prepares_points = True, True
     B: Leaf
-
-    def is_positive(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         mapped = jnp.matmul(self._map(x.shape[0]), x - z, precision=lax.Precision.HIGHEST)
