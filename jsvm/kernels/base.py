@@ -12,13 +12,14 @@ each block: squared lengths and the like are then computed once.
 
 ``k(X)`` and ``k(X, Z)`` give the matrix. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels.
 
-**Capabilities** are declared by every kernel, and derived from the parts of a combined one:
+**Capabilities** are declared by every kernel. Ask for the first three by the methods in brackets,
+which derive them from the parts of a combined kernel:
 
-- ``is_positive()``      its matrices are known to be positive semi-definite,
-- ``runs_on_host()``     JAX cannot trace it,
-- ``ignores_zeros()``    columns of zeros may be added to the points,
-- ``depends_on``         all that it needs: "products", "squares" (of distances) or "points",
-- ``prepares_points``    its ``prepare`` returns :class:`jsvm.kernels.distances.Points`.
+- ``positive``         its matrices are known to be positive semi-definite (``is_positive()``),
+- ``blind_to_zeros``   columns of zeros may be added to the points (``ignores_zeros()``),
+- ``on_host``          JAX cannot trace it (``runs_on_host()``),
+- ``depends_on``       all that it needs: "products", "squares" (of distances) or "points",
+- ``prepares_points``  its ``prepare`` returns :class:`jsvm.kernels.distances.Points`.
 """
 
 import math
@@ -41,6 +42,8 @@ class Kernel:
     # How a search treats a field: "fixed" is not searched for, "matrix" is symmetric positive
     # definite and enters by its logarithm; others enter as numbers, positive ones by theirs.
     SEARCHED_AS: ClassVar[dict[str, str]] = {}
+    positive: ClassVar[bool] = False
+    blind_to_zeros: ClassVar[bool] = False
     depends_on: ClassVar[Literal["products", "squares", "points"]] = "points"
     prepares_points: ClassVar[bool] = False
 
@@ -103,7 +106,7 @@ class Kernel:
         Sums, products, scalings and normalisations of such kernels are such kernels.
         """
         parts = self._parts()
-        return bool(parts) and all(part.is_positive() for part in parts)
+        return all(part.is_positive() for part in parts) if parts else self.positive
 
     def runs_on_host(self) -> bool:
         """Tell whether this kernel, or a part of it, is a NumPy function."""
@@ -112,7 +115,7 @@ class Kernel:
     def ignores_zeros(self) -> bool:
         """Tell whether further features that are zero in all points change nothing."""
         parts = self._parts()
-        return bool(parts) and all(part.ignores_zeros() for part in parts)
+        return all(part.ignores_zeros() for part in parts) if parts else self.blind_to_zeros
 
     def _parts(self) -> "list[Kernel]":
         fields = (getattr(self, name) for name in getattr(self, "__dataclass_fields__", ()))

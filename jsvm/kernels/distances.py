@@ -27,8 +27,7 @@ class Points(NamedTuple):
 class DistanceKernel(Kernel):
     """A kernel of the (weighted) squared distance: a concrete one gives :meth:`of_squares`."""
 
-    depends_on = "squares"
-    prepares_points = True
+    depends_on, blind_to_zeros, prepares_points = "squares", True, True
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of squared distances."""
@@ -37,9 +36,6 @@ class DistanceKernel(Kernel):
     def weights(self, features: int) -> Float[Array, " d"] | None:
         """Return the weights of the coordinates; None where they are one."""
         return None
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.of_squares(squared_distances(X, Z, self.weights(X.shape[1])))

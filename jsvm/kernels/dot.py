@@ -21,14 +21,11 @@ def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Arra
 class DotKernel(Kernel):
     """A kernel of the inner product: a concrete one gives :meth:`of_inner`."""
 
-    depends_on = "products"
+    depends_on, blind_to_zeros = "products", True
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of inner products."""
         raise NotImplementedError
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return self.of_inner(jnp.dot(x, z))
@@ -62,8 +59,7 @@ class Linear(DotKernel):
     3.0
     """
 
-    def is_positive(self) -> bool:
-        return True
+    positive = True
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return products
@@ -81,12 +77,10 @@ class Polynomial(DotKernel):
     9.0
     """
 
+    positive = True
     degree: Leaf = field(default=3, metadata={"static": True})
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0
-
-    def is_positive(self) -> bool:
-        return True
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return (self.gamma * products + self.coef0) ** whole_degree(self.degree)

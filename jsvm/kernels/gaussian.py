@@ -28,10 +28,8 @@ class RBF(DistanceKernel):
     1.0
     """
 
+    positive = True
     gamma: Leaf = 1.0
-
-    def is_positive(self) -> bool:
-        return True
 
     def log_gamma(self) -> Any:
         return jnp.log(jnp.asarray(self.gamma))
@@ -55,14 +53,9 @@ class ARD(DistanceKernel):
     1.0
     """
 
-    depends_on = "points"  # its distances are weighted
+    positive = True
+    blind_to_zeros, depends_on = False, "points"  # one γ a feature, and its distances are weighted
     gamma: Leaf
-
-    def is_positive(self) -> bool:
-        return True
-
-    def ignores_zeros(self) -> bool:
-        return False  # there is one γ for every feature
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-jnp.sum(jnp.asarray(self.gamma) * (x - z) ** 2))
@@ -104,7 +97,7 @@ class GeneralGaussian(Kernel):
     # Not a DistanceKernel: it is a function of distances only between the points that B maps.
 
     SEARCHED_AS: ClassVar[dict[str, str]] = {"B": "matrix"}
-    prepares_points = True
+    positive, prepares_points = True, True
 
     B: Leaf
 
@@ -112,9 +105,6 @@ class GeneralGaussian(Kernel):
         """Return log(½B²): for diagonal B its diagonal is that of the diagonal kernel."""
         B = jnp.asarray(self.B)
         return 2.0 * logarithm(B) - np.log(2.0) * jnp.eye(B.shape[0], dtype=B.dtype)
-
-    def is_positive(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         mapped = jnp.matmul(self._map(x.shape[0]), x - z, precision=lax.Precision.HIGHEST)

@@ -23,13 +23,8 @@ class Laplacian(Kernel):
     1.0
     """
 
+    positive, blind_to_zeros = True, True
     gamma: Leaf = 1.0
-
-    def is_positive(self) -> bool:
-        return True
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum(jnp.abs(x - z)))
@@ -53,11 +48,9 @@ class Plummer(DistanceKernel):
     4.0
     """
 
+    positive = True
     rho: Leaf = 1.0
     zeta: Leaf = 1.0
-
-    def is_positive(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)

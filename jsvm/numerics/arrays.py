@@ -15,25 +15,13 @@ from jsvm.precision import scope
 
 
 def namespace(*values: Any) -> Any:
-    """Return jax.numpy if any leaf of the values is a JAX array, numpy otherwise.
-
-    Examples
-    --------
-    >>> namespace(np.ones(2), 3.0).__name__
-    'numpy'
-    """
+    """Return jax.numpy if any leaf of the values is a JAX array, numpy otherwise."""
     leaves = jax.tree.leaves(values)
     return jnp if any(isinstance(leaf, jax.Array) for leaf in leaves) else np
 
 
 def as_floating(values: Any) -> Array:
-    """Return an array, NumPy unless it is JAX; numbers that are not floating become float.
-
-    Examples
-    --------
-    >>> as_floating([1, 2])
-    array([1., 2.])
-    """
+    """Return an array, NumPy unless it is JAX; numbers that are not floating become float."""
     values = values if isinstance(values, jax.Array) else np.asarray(values)
     return values if jnp.issubdtype(values.dtype, jnp.floating) else values.astype(float)
 

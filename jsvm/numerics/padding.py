@@ -45,13 +45,7 @@ def widened(kernel: Any, X: np.ndarray) -> np.ndarray:
 
 
 def repeat_first(values: np.ndarray, size: int) -> np.ndarray:
-    """Return points or indices padded to `size` by copies of the first: valid, and never used.
-
-    Examples
-    --------
-    >>> repeat_first(np.array([7, 3]), 4)
-    array([7, 3, 7, 7])
-    """
+    """Return points or indices padded to `size` by copies of the first: valid, and never used."""
     missing = size - len(values)
     return np.concatenate([values, values[[0] * missing]]) if missing else values
 
