@@ -112,7 +112,7 @@ def best_pair(pairs, gain):
 
 
 def select(name, K, G, alpha, L, U, previous):
-    """The pair that a selection rule of 004 chooses, or None."""
+    """The pair that a selection rule of Glasmachers 2008 chooses, or None."""
     n = len(G)
     state = (G, alpha, L, U)
     up = [i for i in range(n) if alpha[i] < U[i]]
@@ -138,7 +138,7 @@ def select(name, K, G, alpha, L, U, previous):
 
 
 def smo(K, y, L, U, *, selection="second_order", factor=1.0, tol=1e-3, max_steps=100_000):
-    """Algorithm 4.2 of 004."""
+    """Algorithm 4.2 of Glasmachers 2008."""
     alpha, G, pairs, certain = np.zeros(len(y)), y.astype(float).copy(), [], None
     while gap(G, alpha, L, U) > tol and len(pairs) < max_steps:
         if pairs and certain is None and is_toss(G, alpha, L, U):
@@ -164,7 +164,7 @@ def move(K, G, alpha, L, U, i, j, mu):
 
 
 def planning_ahead_smo(K, y, L, U, *, recent=1, eta=0.9, tol=1e-3, max_steps=100_000):
-    """Algorithms 7.2 and 7.3 of 004 with the `recent` last working sets (7.2.4)."""
+    """Algorithms 7.2 and 7.3 of Glasmachers 2008 with the `recent` last working sets (7.2.4)."""
     alpha, G = np.zeros(len(y)), y.astype(float).copy()
     pairs: list[tuple[int, int]] = []
     was_planned = was_free = False

@@ -15,8 +15,8 @@ from jsvm.estimators.kernel_machine import KernelMachine
 from jsvm.estimators.labels import check_presence, class_factors, encoded
 from jsvm.estimators.multiclass import orientation, packed, unpacked, votes_and_confidences
 from jsvm.estimators.sigmoid import Logistic
+from jsvm.estimators.training_data import present_rows
 from jsvm.estimators.two_class import Training
-from jsvm.estimators.validation import present_rows
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part
 from jsvm.solvers import SMO

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.parameters import whole_number
 from jsvm.estimators.predictors import PREDICTORS
-from jsvm.estimators.validation import FLOATS, are_plain, from_device, on_host, present_rows
+from jsvm.estimators.training_data import FLOATS, are_plain, from_device, on_host, present_rows
 from jsvm.evaluate import Predictor
 from jsvm.kernels import Kernel, resolve
 from jsvm.machine import Machine

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import KernelEstimator
-from jsvm.estimators.validation import FLOATS, from_device
+from jsvm.estimators.training_data import FLOATS, from_device
 from jsvm.kernels.sparse import kernel_and_points
 from jsvm.precision import working_dtype
 from jsvm.problems import QuadraticProgram

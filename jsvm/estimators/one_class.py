@@ -10,7 +10,7 @@ from jsvm import problems
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_machine import KernelMachine
 from jsvm.estimators.parameters import fraction
-from jsvm.estimators.validation import FLOATS, from_device
+from jsvm.estimators.training_data import FLOATS, from_device
 from jsvm.kernels.sparse import is_sparse, squared_lengths
 from jsvm.precision import scope, working_dtype
 

@@ -26,11 +26,12 @@ from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import KernelEstimator, numbered
 from jsvm.estimators.parameters import at_least, one_of, positive_cost
 from jsvm.estimators.row_choices import axes, centers, check_rows, given_points
-from jsvm.estimators.validation import FLOATS, from_device
+from jsvm.estimators.training_data import FLOATS, from_device
 from jsvm.kernels.sparse import is_sparse
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, MatrixData, as_matrix_data
-from jsvm.solvers import PSMO, Solution, solve
+from jsvm.solvers import PSMO, Solution
+from jsvm.solvers.potential import PsvmFamily
 
 
 @estimator
@@ -186,16 +187,17 @@ class PotentialMachine(KernelEstimator):
     def _solve_each(
         self, columns: Columns, targets: np.ndarray, bounds: np.ndarray, solver: PSMO
     ) -> list[Solution]:
-        """Solve one program for each row of `targets`; each has its own checkpoint."""
+        """Solve one program for each row of `targets`, all on one K; each has its checkpoint."""
         last = self._last_solutions([len(bounds)] * len(targets))
-        dtype, options, solutions = working_dtype(self.dtype), self._options(), []
+        family = PsvmFamily(columns.data, solver, working_dtype(self.dtype))
+        options, solutions = self._options(), []
         for k, y in enumerate(targets):
             target, bias = columns.target(y)
             program = problems.psvm(columns.data, target, bounds, float(self.epsilon))
             start = None if last is None else np.clip(last[k].alpha, -bounds, bounds)
             options["checkpoint"] = numbered(self.checkpoint, k, len(targets))
-            solution = solve(program, solver, start, dtype=dtype, **options)
-            solutions.append(replace(solution, bias=bias))
+            solutions.append(replace(family.solve(program, start, **options), bias=bias))
+        family.release()
         return solutions
 
     def _steps(self, solution: Solution) -> int:

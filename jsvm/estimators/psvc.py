@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.labels import against_rest, check_presence, class_factors, encoded
 from jsvm.estimators.potential_machine import PotentialMachine
-from jsvm.estimators.validation import present_rows
+from jsvm.estimators.training_data import present_rows
 
 
 @estimator

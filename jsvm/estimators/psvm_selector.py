@@ -21,7 +21,7 @@ from jsvm.estimators.parameters import (
     whole_number,
 )
 from jsvm.estimators.support_features import Support, SupportPath
-from jsvm.estimators.validation import FLOATS, from_device
+from jsvm.estimators.training_data import FLOATS, from_device
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, as_matrix_data
 from jsvm.solvers import PSMO, Solution

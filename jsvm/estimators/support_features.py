@@ -12,7 +12,8 @@ import numpy as np
 
 from jsvm import problems
 from jsvm.estimators.columns import Columns
-from jsvm.solvers import PSMO, Solution, solve
+from jsvm.solvers import PSMO, Solution
+from jsvm.solvers.potential import PsvmFamily
 
 SMALLEST_EPSILON = 2.0**-17  # of ‖Kᵀy‖∞: the search for ε ends there
 BISECTIONS = 20  # of the logarithm of ε: its factor 2 becomes one of 1 + 7e-7
@@ -32,7 +33,7 @@ class Support(NamedTuple):
 
 
 class SupportPath:
-    """Potential SVMs on the same columns, one for each row of `targets`, for any ε.
+    """Potential SVMs on one K and one tile, one machine for each row of `targets`, for any ε.
 
     With `relative` the tolerance of the solver is a fraction of ε.
     """
@@ -46,8 +47,8 @@ class SupportPath:
         dtype: np.dtype,
         relative: bool,
     ) -> None:
-        self._solver, self._dtype, self._relative = solver, dtype, relative
-        self._columns = columns
+        self._solver, self._relative, self._columns = solver, relative, columns
+        self._family = PsvmFamily(columns.data, solver, dtype)
         self._targets = [columns.target(y)[0] for y in targets]
         bounds = np.where(columns.scale > 0, C, 0.0)
         self._programs = [problems.psvm(columns.data, t, bounds, 0.0) for t in self._targets]
@@ -61,9 +62,9 @@ class SupportPath:
 
     def at(self, epsilon: float) -> Support:
         """Return the machines at one ε."""
-        solver = replace(self._solver, tol=self.tolerance(epsilon))
+        tol, solve = self.tolerance(epsilon), self._family.solve
         solutions = [
-            solve(replace(program, l1=epsilon), solver, last, dtype=self._dtype)
+            solve(replace(program, l1=epsilon), None if last is None else last.alpha, tol=tol)
             for program, last in zip(self._programs, self._last, strict=True)
         ]
         self._last = [*solutions]

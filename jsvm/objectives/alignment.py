@@ -14,7 +14,7 @@ from jaxtyping import Float
 from jsvm._typing import Array
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
-from jsvm.objectives.arguments import Labels, Points, Value, checked
+from jsvm.objectives.inputs import Labels, Points, Value, checked
 
 
 def kernel_polarization(kernel: Kernel, X: Points, y: Labels) -> Value:

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jsvm.kernels import Kernel
-from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.losses import Loss, zero_one
 from jsvm.objectives.training import held_out_values, in_one_program
 from jsvm.problems import c_svc

@@ -18,7 +18,7 @@ from jsvm._typing import Array
 from jsvm.implicit import attach, without_derivative
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
-from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.losses import Loss, zero_one
 from jsvm.objectives.training import compiles, in_one_program, mapped
 from jsvm.problems import QuadraticProgram, c_svc

@@ -29,7 +29,7 @@ from jaxtyping import Float
 from jsvm._typing import Array, Scalar
 from jsvm.kernels import Kernel
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
-from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.priors import GaussianPrior
 from jsvm.objectives.training import held_out_values, in_one_program
 from jsvm.problems import c_svc

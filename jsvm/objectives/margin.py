@@ -19,7 +19,7 @@ import numpy as np
 from jsvm import problems
 from jsvm.implicit import without_derivative
 from jsvm.kernels import Kernel
-from jsvm.objectives.arguments import SOLVER, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Cost, Labels, Points, Value, checked
 from jsvm.objectives.training import in_one_program
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import SMO, Status, solve

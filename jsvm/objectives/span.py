@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jsvm.implicit import symmetric_solver, without_derivative
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
-from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.leave_one_out import left_out_values
 from jsvm.objectives.training import in_one_program
 from jsvm.problems import c_svc

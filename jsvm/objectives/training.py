@@ -17,7 +17,7 @@ from jax import lax
 from jsvm.kernels import Kernel
 from jsvm.machine import Machine
 from jsvm.numerics.products import product
-from jsvm.objectives.arguments import Builder
+from jsvm.objectives.inputs import Builder
 from jsvm.precision import default_platform, is_traced
 from jsvm.solvers import SMO, solve
 from jsvm.validation.splits import Splits, take

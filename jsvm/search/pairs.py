@@ -16,8 +16,8 @@ from jax import lax
 from jsvm import problems
 from jsvm.kernels import Kernel
 from jsvm.objectives.alignment import alignment
-from jsvm.objectives.arguments import SOLVER
 from jsvm.objectives.holdout import mean_loss
+from jsvm.objectives.inputs import SOLVER
 from jsvm.objectives.likelihood import STEEPEST, likelihoods
 from jsvm.objectives.losses import zero_one
 from jsvm.objectives.span import bound

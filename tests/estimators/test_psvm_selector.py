@@ -73,7 +73,8 @@ def test_the_bound_bounds_what_a_feature_is_worth(scaling, C, epsilon):
                 assert increase >= 0.99 * bound[j] - 1e-9  # and it is no larger than that
             free = (alpha != 0) & (np.abs(alpha) < C)
             square = 1 if scaling == "length" else N
-            printed = (epsilon * np.abs(alpha) + 0.5 * square * alpha**2) / N  # 003, eq. 43
+            # Hochreiter & Obermayer 2004, eq. 43
+            printed = (epsilon * np.abs(alpha) + 0.5 * square * alpha**2) / N
             np.testing.assert_allclose(bound[free], printed[free], rtol=1e-6)
             at_bound += np.count_nonzero(np.abs(alpha) >= C)
         assert (at_bound > 0) == np.isfinite(C)
@@ -257,7 +258,7 @@ def test_it_is_a_selector_of_scikit_learn():
 
 
 def test_relevant_features_of_microarray_data_are_found():
-    """The data of 003, section 3.3.2, where 20 of 2000 features count (Table 10: 11 of 30)."""
+    """The data of Hochreiter & Obermayer 2004, 3.3.2: 20 of 2000 features count (11 of 30)."""
     X, y = (np.asarray(part, float) for part in data.weston(key=0))
     train, test = slice(0, 100), slice(100, None)
     selector = PSVMSelector(n_features_to_select=30).fit(X[train], y[train])

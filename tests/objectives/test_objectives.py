@@ -19,7 +19,7 @@ from scipy.stats import norm as normal
 from sklearn.svm import SVC
 
 from jsvm import kernels, objectives, problems
-from jsvm.objectives.arguments import checked
+from jsvm.objectives.inputs import checked
 from jsvm.solvers import SMO
 from jsvm.validation.splits import random_splits
 

@@ -146,7 +146,7 @@ class TestSteps:
 
 
 class TestMaximumGain:
-    """The counter-example of 004, section 6.1.4."""
+    """The counter-example of Glasmachers 2008, section 6.1.4."""
 
     K = np.array([
         [2, np.sqrt(3), -1, -np.sqrt(3)],

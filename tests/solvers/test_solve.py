@@ -79,7 +79,7 @@ def test_the_last_block_step_reaches_rounding_level():
 
 
 def test_joachims_rule_is_implied_by_the_gap():
-    """001, section 2: ψ ≤ τ implies Joachims' conditions with the same τ."""
+    """Collobert & Bengio 2000, section 2: ψ ≤ τ implies Joachims' conditions with the same τ."""
     with jax.enable_x64(True):
         for seed in range(40):
             program = c_svc(seed)
@@ -93,7 +93,7 @@ def test_joachims_rule_is_implied_by_the_gap():
                 continue
             weaker = float(joachims(program, alpha, G))
             assert weaker <= tau + 1e-12
-            # the conditions (2) of 001, written out
+            # the conditions (2) of Collobert & Bengio 2000, written out
             level = np.asarray(G)[free].mean()
             G = np.asarray(G)
             at_lower, at_upper = s.alpha == program.lower, s.alpha == program.upper

@@ -1,4 +1,4 @@
-"""Step counts beside Table 7.2 of 004, on the real data; skipped where they are absent."""
+"""Step counts beside Table 7.2 of Glasmachers 2008, on the real data; skipped without them."""
 
 import pytest
 
