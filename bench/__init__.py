@@ -1,1 +1,1 @@
-"""Measurements; each module writes its section of RESULTS.md."""
+"""Benchmarks; each module writes its section of RESULTS.md."""

@@ -1,4 +1,4 @@
-"""Problems for measurements of time: Table 7.1 of 004, USPS, MNIST and Adult.
+"""Problems whose fits are timed: Table 7.1 of Glasmachers 2008, USPS, MNIST and Adult.
 
 All are two-class problems with a Gaussian kernel exp(−γ‖x − z‖²), labels ±1 and the cost C.
 """
@@ -19,8 +19,8 @@ Task = Callable[[np.ndarray], np.ndarray]
 class Case(NamedTuple):
     """A problem; `load` returns None where the data are absent.
 
-    `family` joins cases that differ in n only, for forecasts of time. `libsvm` and `intelex` say
-    whether that peer is run at all.
+    Cases of a `family` differ in n only, so that times can be forecast. `thesis`: in Table 7.1 of
+    Glasmachers 2008. `libsvm` and `intelex`: that peer is run. `large`: memory is measured.
     """
 
     name: str
@@ -81,9 +81,9 @@ def uci(name: str, source: str, C: float, gamma: float, task: Task = np.sign, **
 
 
 def chess(n: int, **more) -> Case:
-    name, note = f"chess-board-{n}", "another sample of the distribution than that of 004"
-    load = partial(board, n)
-    return Case(name, 1e6, 0.5, load, family="chess-board", thesis=True, note=note, **more)
+    note = "another sample of the distribution than that of Glasmachers 2008"
+    common = {"family": "chess-board", "thesis": True, "note": note}
+    return Case(f"chess-board-{n}", 1e6, 0.5, partial(board, n), **common, **more)
 
 
 def digits(n: int, **more) -> Case:
@@ -91,7 +91,7 @@ def digits(n: int, **more) -> Case:
     return Case(f"mnist-{n}", 50, MNIST_GAMMA, load, family="mnist", note=DIGITS, **more)
 
 
-# The fast ones first, so that a run shows something early and loses little when it is interrupted.
+# Fast ones first: a run shows results early and loses little when it is interrupted.
 CASES = {
     case.name: case
     for case in (

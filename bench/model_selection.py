@@ -1,9 +1,9 @@
-"""``python -m bench.model_selection``: the strategies of 004 on its distributions (Table 12.1).
+"""``python -m bench.model_selection``: the strategies of Glasmachers 2008, Table 12.1.
 
 For every trial a training set of 200 examples is drawn, a strategy chooses kernel and C, an SVC is
 trained with them, and its error on 100 000 further examples is measured. Radial Gaussian kernels
-for the chess boards, diagonal ones for the sparse coordinates. Trials are kept in a file as they
-come in, so that a run can be interrupted and resumed; another budget begins anew.
+for the chess boards, diagonal ones for the sparse coordinates. Every trial is saved to a file, so
+that a run can be interrupted and resumed; trials with another budget are discarded.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from jsvm import SVC, data
 from jsvm.search import strategies
 
 EXAMPLES, TEST_EXAMPLES = 200, 100_000
-TITLE = "Model selection: the strategies of 004, Table 12.1"
+TITLE = "Model selection: the strategies of Glasmachers 2008, Table 12.1"
 PATH = Path(__file__).parent / ".model_selection.json"
 STRATEGIES = ("cross_validation", "kta", "span_bound", "likelihood", "posterior")
 

@@ -1,8 +1,8 @@
-"""``python -m bench.noisy_rprop``: NoisyRprop on the test cases of 004, section 11.4.
+"""``python -m bench.noisy_rprop``: NoisyRprop on the test cases of Glasmachers 2008, section 11.4.
 
-Random derivatives of f⁽¹⁾ to f⁽⁴⁾, step sizes of 0.01 at first, starting points at 1.0 to 1.1 from
-the optimum, as there; 004 makes 10⁸ iterations, here it is 10⁷ in several runs. The figure has what
-Figures 11.1 to 11.3 have.
+Random derivatives of f⁽¹⁾ to f⁽⁴⁾, first step size 0.01, starting points at a distance of 1.0 to
+1.1 from the optimum, as in the thesis; it makes 10⁸ iterations, here it is 10⁷ in several runs. The
+figure shows the same as Figures 11.1 to 11.3.
 """
 
 import argparse
@@ -18,11 +18,11 @@ from jax import lax
 from bench.results import write_section
 from jsvm import optim
 
-TITLE = "NoisyRprop: the test cases of 004, Figures 11.1–11.3"
+TITLE = "NoisyRprop: the test cases of Glasmachers 2008, Figures 11.1–11.3"
 FIGURE = Path(__file__).parent / "noisy_rprop.png"
 OPTIMA = {"f1": 0.0, "f2": 0.5, "f3": 0.5, "f4": 0.75}
 F1_STEPS = 300_000
-FOUND = 1e-300
+FOUND = 1e-300  # a distance below this counts as zero
 COUNTS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -107,9 +107,10 @@ def f1_lines(counts: np.ndarray, far: np.ndarray) -> list[str]:
     decades = [-np.log10(far[np.searchsorted(counts, n)]).mean() for n in (50_000, 100_000)]
     return [
         f"f⁽¹⁾: {len(first)} of {far.shape[1]} runs below {FOUND:g}, after "
-        f"{np.mean(first):,.0f} ± {np.std(first):,.0f} iterations (004: exactly zero after about "
-        f"230,000). On average {decades[0]:.0f} decades after 50,000, {decades[1]:.0f} after "
-        f"100,000. Largest distance after {counts[-1]:,}: {far[-1].max():.1e}."
+        f"{np.mean(first):,.0f} ± {np.std(first):,.0f} iterations (Glasmachers 2008: exactly zero "
+        f"after about 230,000). On average {decades[0]:.0f} decades after 50,000, "
+        f"{decades[1]:.0f} after 100,000. Largest distance after {counts[-1]:,}: "
+        f"{far[-1].max():.1e}."
     ]
 
 
@@ -126,7 +127,7 @@ def row(name: str, counts: np.ndarray, values: np.ndarray, form: str = ".1e") ->
 
 
 def draw(f1: tuple[Any, Any], rest: tuple[Any, Any], path: Path) -> None:
-    """Draw what Figures 11.1 to 11.3 have: one run, and the median of all."""
+    """Draw Figures 11.1 to 11.3 again: one run, and the median of all."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -171,7 +172,7 @@ def main(arguments: list[str] | None = None) -> None:
     heads = [f"{count:,}" for count in COUNTS if count <= counts[-1]]
     lines = [
         f"`python -m bench.noisy_rprop`: {options.runs} runs from a distance of 1.0 to 1.1, step "
-        "size 0.01 at first, float64. 004 gives figures only.",
+        "size 0.01 at first, float64. Glasmachers 2008 gives figures only.",
         "",
         *f1_lines(f1[0], distances(f1[1])["f1"]),
         "",

@@ -1,7 +1,7 @@
-"""The solvers that run beside each other, and the limit that none of them can beat.
+"""The solvers that are compared, and the limit that none of them can beat.
 
-Whoever solves the problem computes, at the least, the rows of the kernel matrix that belong to the
-support vectors. The limit is the time of that alone.
+Any solver computes at least the rows of the kernel matrix that belong to the support vectors. The
+limit is the time of that alone.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 import jsvm
 from bench.cases import Case
 
-BLOCK = 512
+BLOCK = 512  # rows of a kernel matrix computed at a time
 SMALL = 200_000  # entries of a kernel matrix for which threads do not pay
 CACHE = 2000  # MB, for the peers that keep kernel rows
 CORES = os.cpu_count() or 1
@@ -33,7 +33,7 @@ def fit_libsvm(case: Case, X: np.ndarray, y: np.ndarray, tol: float) -> Any:
 
 
 def fit_intelex(case: Case, X: np.ndarray, y: np.ndarray, tol: float) -> Any:
-    # By name: the package is optional, and scikit-learn stays unpatched.
+    # Imported by name: the package is optional, and scikit-learn stays unpatched.
     SVC = importlib.import_module("sklearnex.svm").SVC
     return SVC(**settings(case, tol), cache_size=CACHE).fit(X, y)
 
@@ -67,7 +67,7 @@ def kernel_rows(X: np.ndarray, support: np.ndarray, gamma: float, *, exp: bool =
             if exp:
                 gaussian_in_place(block, squares[chosen], squares, gamma)
 
-    # NumPy's exp runs on one core, so blocks share the cores and not BLAS the block.
+    # NumPy's exp runs on one core: every core gets blocks of its own, and BLAS one thread each.
     with THREADS.limit(limits=1, user_api="blas"):
         if workers == 1:
             work(0)

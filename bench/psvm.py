@@ -1,9 +1,9 @@
 """``python -m bench.psvm``: the P-SVM dual beside solvers of the lasso, on one kernel matrix.
 
 With C = ∞ the dual of the P-SVM is a lasso, ½‖y − Kα‖² + ε‖α‖₁. Every solver gets the normalised
-matrix in the order of memory that it likes, and the loosest tolerance of its own (powers of ten)
-with which the recomputed KKT violation is at most 1e-3. The peers run in a process of their own
-that is ended after a limit: what was not finished is a lower bound.
+matrix in the memory order that suits it, and the loosest tolerance of its own (powers of ten) with
+which the recomputed KKT violation is at most 1e-3. The peers run in a process of their own that is
+ended after a time limit: the time of an unfinished run is a lower bound.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def matrix(size: int = SIZE) -> tuple[np.ndarray, np.ndarray]:
 
 
 def violation(K: np.ndarray, y: np.ndarray, alpha: np.ndarray, epsilon: float) -> float:
-    """Return the largest violation of the KKT conditions (000, eq. 25, C = ∞), recomputed."""
+    """Return the largest violation of the KKT conditions (Knebel et al. 2008, eq. 25, C = ∞)."""
     G = K.T @ (y - K @ alpha)
     free = np.abs(G - epsilon * np.sign(alpha))
     return float(np.where(alpha == 0, np.abs(G) - epsilon, free).max())
@@ -56,7 +56,7 @@ def peer(name: str, K: np.ndarray, y: np.ndarray, epsilon: float, tol: float) ->
 
 
 def _run_peer(name: str, epsilon: float, pipe: Any) -> None:
-    """Find the loosest tolerance that is good enough, and tell the time of every attempt."""
+    """Find the loosest tolerance that is good enough; send the time of every attempt."""
     K, y = matrix()
     peer(name, np.asfortranarray(K[:200, :100]), y[:200], 1.0, 1e-4)  # compiles
     for tol in 10.0 ** -np.arange(2, 12):
@@ -70,7 +70,7 @@ def _run_peer(name: str, epsilon: float, pipe: Any) -> None:
 
 
 def time_of_peer(name: str, epsilon: float, limit: float) -> dict[str, Any]:
-    """Return the seconds of the first attempt that was good enough, or of what was not finished."""
+    """Return the seconds of the first attempt that was good enough, or of the longest one."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_run_peer, args=(name, epsilon, sender))
@@ -97,7 +97,7 @@ def time_of_peer(name: str, epsilon: float, limit: float) -> dict[str, Any]:
 
 
 def time_of_ours(K: np.ndarray, y: np.ndarray, epsilon: float, repeat: int) -> dict[str, Any]:
-    """Return the best time, that of the first run, and what was reached."""
+    """Return the best time, that of the first run, and the violation reached."""
     times = []
     solution: Any = None
     for _ in range(repeat + 1):

@@ -1,7 +1,8 @@
-"""``python -m bench.psvm_matrix``: measured matrices of 003 (Tables 2, 3, 7), dyadic adult of 000.
+"""``python -m bench.psvm_matrix``: measured matrices, and dyadic adult.
 
-The data at hand hold dissimilarities where the papers have connection strengths or similarities.
-After normalisation of the columns, c − d and d differ by the sign of α only.
+The matrices are those of Hochreiter & Obermayer 2004 (Tables 2, 3, 7), adult is in Knebel et al.
+2008 (Table 4). The data at hand hold dissimilarities where the papers have connection strengths or
+similarities. After normalisation of the columns, c − d and d differ by the sign of α only.
 """
 
 import argparse
@@ -16,9 +17,10 @@ from bench.data import load
 from bench.results import write_section
 from jsvm import PSVC, solvers
 
-CAT = "P-SVM: cat cortex, leave-one-out (003, Table 2)"
-PROTEIN = "P-SVM: proteins, 10-fold (003, Tables 3 and 7)"
-ADULT = "P-SVM: adult, dyadic (000, Table 4)"
+PAPER = "Hochreiter & Obermayer 2004"
+CAT = f"P-SVM: cat cortex, leave-one-out ({PAPER}, Table 2)"
+PROTEIN = f"P-SVM: proteins, 10-fold ({PAPER}, Tables 3 and 7)"
+ADULT = "P-SVM: adult, dyadic (Knebel et al. 2008, Table 4)"
 
 CAT_PAPER = {
     0.6: (3.1, 1.5, 6.1, 3.1), 0.7: (3.1, 3.1, 4.6, 1.5), 0.8: (3.1, 3.1, 4.6, 1.5),
@@ -56,8 +58,8 @@ def _cells(rows: list[tuple]) -> str:
 def cat_cortex() -> None:
     lines = [
         "`python -m bench.psvm_matrix cat`: error in % and, in brackets, support features; 65 "
-        "areas, dissimilarities in place of connection strengths. Columns of unit length. 003 "
-        'prints no ε ("a small ε").',
+        "areas, dissimilarities in place of connection strengths. Columns of unit length. "
+        f'{PAPER} prints no ε ("a small ε").',
         "",
         "| C | ε | V | A | SS | FL |",
         "|" + " --- |" * 6,
@@ -67,7 +69,7 @@ def cat_cortex() -> None:
             rows = one_against_rest("catcortex65", 4, None, C=C, epsilon=epsilon)
             lines.append(f"| {C} | {epsilon} | {_cells(rows)} |")
         printed = " | ".join(f"{e} ({s})" for e, s in zip(paper, CAT_SUPPORT, strict=True))
-        lines.append(f"| {C} | 003 | {printed} |")
+        lines.append(f"| {C} | {PAPER} | {printed} |")
     _finish(CAT, lines)
 
 
@@ -76,7 +78,8 @@ def proteins() -> None:
     lines = [
         "`python -m bench.psvm_matrix protein`: error in % and, in brackets, support features; 226 "
         "proteins, evolutionary distances, folds of a fixed seed. Columns of unit variance, as in "
-        "003. Table 3 has no ε; with ε = 0.01 its number of support vectors (180) is found.",
+        f"{PAPER}. Table 3 has no ε; with ε = 0.01 its number of support "
+        "vectors (180) is found.",
         "",
         "| C | ε | H-α | H-β | M | GH |",
         "|" + " --- |" * 6,
@@ -84,11 +87,11 @@ def proteins() -> None:
     for C, paper in TABLE_3.items():
         rows = one_against_rest("protein226", 4, folds, C=C, epsilon=0.01, scaling="variance")
         lines.append(f"| {C} | 0.01 | {_cells(rows)} |")
-        lines.append(f"| {C} | 003, Table 3 | {' | '.join(map(str, paper))} |")
+        lines.append(f"| {C} | {PAPER}, Table 3 | {' | '.join(map(str, paper))} |")
     for epsilon, paper in TABLE_7.items():
         rows = one_against_rest("protein226", 4, folds, C=100, epsilon=epsilon, scaling="variance")
         lines.append(f"| 100 | {epsilon:g} | {_cells(rows)} |")
-        lines.append(f"| 100 | 003, Table 7 | {' | '.join(f'{e} ({s})' for e, s in paper)} |")
+        lines.append(f"| 100 | {PAPER}, Table 7 | {' | '.join(f'{e} ({s})' for e, s in paper)} |")
     _finish(PROTEIN, lines)
 
 
@@ -100,10 +103,11 @@ def adult(repeat: int) -> None:
         "`python -m bench.psvm_matrix adult`: PSVC(rows='features', ε=1, C=1000) on the 123 binary "
         "features beside LIBSVM's linear C-SVC, C=1 (tol 1e-3 both); seconds of `fit`, for jsvm "
         f"the median of {repeat} after one that compiles; accuracy by 5 folds (P-SVM), on the "
-        "test set of 16 281 (both). 000 prints 0.97 and 9810 s for 30 000 examples at 2 GHz.",
+        "test set of 16 281 (both). Knebel et al. 2008 prints 0.97 and 9810 s for 30 000 examples "
+        "at 2 GHz.",
         "",
         "| n | P-SVM | support features | LIBSVM | ratio | P-SVM, 5 folds | P-SVM, test | "
-        "LIBSVM, test | 000: P-SVM, C-SVC |",
+        "LIBSVM, test | Knebel et al. 2008: P-SVM, C-SVC |",
         "|" + " --- |" * 9,
     ]
     test = _adult_test()

@@ -1,9 +1,10 @@
-"""``python -m bench.psvm_selection``: ranked features of the Weston data (003, Table 9).
+"""``python -m bench.psvm_selection``: ranked features of the Weston data.
 
-100 of 600 examples are for the selection and the choice of C, 500 for the test. Rankings: Fisher's
-statistic, recursive feature elimination with a linear SVM (a tenth of the features at a time), and
-the P-SVM with the ε at which as many features are selected as are asked for at most. The top
-features go into a linear C-SVM, C of {0.01, …, 100} by 5 folds, on standardised features.
+As in Hochreiter & Obermayer 2004, Table 9: 100 of 600 examples are for the selection and the choice
+of C, 500 for the test. Rankings: Fisher's statistic, recursive feature elimination with a linear
+SVM (a tenth of the features at a time), and the P-SVM with the ε that selects the largest number of
+features asked for. The top features go into a linear C-SVM, C of {0.01, …, 100} by 5 folds, on
+standardised features.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from jsvm import PSVMSelector, data
 COUNTS = (5, 10, 15, 20, 30)
 COSTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 TRAIN = 100
-TITLE = "P-SVM: features of the Weston data (003, Table 9)"
+TITLE = "P-SVM: features of the Weston data (Hochreiter & Obermayer 2004, Table 9)"
 PAPER = {
     "Fisher": (31, 28, 26, 25, 26),
     "RFE": (33, 32, 32, 31, 32),
@@ -78,8 +79,9 @@ def main(arguments: list[str] | None = None) -> None:
     results = [run(seed) for seed in range(options.runs)]
     lines = [
         f"`python -m bench.psvm_selection`: test error in %, mean (standard deviation) of "
-        f"{options.runs} draws, with the top features of each ranking; in square brackets what 003 "
-        "prints. Last column: relevant features (of 20) among the top 30.",
+        f"{options.runs} draws, with the top features of each ranking; in square brackets what "
+        "Hochreiter & Obermayer 2004 prints. Last column: relevant features (of 20) among the top "
+        "30.",
         "",
         "| ranking | " + " | ".join(map(str, COUNTS)) + " | relevant |",
         "|" + " --- |" * (len(COUNTS) + 2),

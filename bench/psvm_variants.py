@@ -1,8 +1,9 @@
-"""``python -m bench.psvm_variants``: the eight variants of 000, Table 2, and the library's own.
+"""``python -m bench.psvm_variants``: the eight variants of Table 2, and the library's own.
 
-λ is printed as 0.05, but an absolute tolerance of 0.05 is far above ε (0.003 and below): with it no
-variant finds the 71 support vectors of Table 1. With λ relative to ε, that is d_j ≤ 0.05·ε, the
-numbers of support vectors and of rows of Q are those of the paper, so that is what is run here.
+The tables are those of Knebel et al. 2008. λ is printed as 0.05, but an absolute tolerance of 0.05
+is far above ε (0.003 and below): with it no variant finds the 71 support vectors of Table 1. With λ
+relative to ε, that is d_j ≤ 0.05·ε, the numbers of support vectors and of rows of Q are those of
+the paper, so that is what is run here.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from bench.results import write_section
 from jsvm import kernels, problems, solve, solvers
 
 LAMBDA = 0.05
-TITLE = "P-SVM: the variants of 000, Table 2"
+TITLE = "P-SVM: the variants of Knebel et al. 2008, Table 2"
 
 
 class Case(NamedTuple):
@@ -53,7 +54,7 @@ VARIANTS = tuple(itertools.product(("dual", "single"), ("paper", None), (True, F
 
 
 def loaded(case: Case) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return X, scaled as in 000, and y; None if the file is absent."""
+    """Return X, scaled as in Knebel et al. 2008, and y; None if the file is absent."""
     found = load(case.name)
     if found is None:
         return None
@@ -90,8 +91,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     lines = [
         f"`python -m bench.psvm_variants`: d_j ≤ {LAMBDA}·ε (see the source for why); compiled "
-        f"before; > was ended after {options.limit:g} s. In brackets what 000 prints: seconds at "
-        "2 GHz and rows of Q in Table 2, support vectors in Table 1.",
+        f"before; > was ended after {options.limit:g} s. In brackets what Knebel et al. 2008 "
+        "prints: seconds at 2 GHz and rows of Q in Table 2, support vectors in Table 1.",
         "",
         "| problem | dbl | blk | ann | seconds | rows of Q | support vectors | steps | blocks | "
         "violation | objective |",

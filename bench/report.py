@@ -73,7 +73,7 @@ def support(row: Row, name: str) -> str:
 
 
 def marks(name: str, row: Row) -> str:
-    """Return what a reader of the numbers has to know."""
+    """Return the notes of a row: failures, solvers that did not converge, infeasible answers."""
     said = [CASES[name].note] if name in CASES and CASES[name].note else []
     for solver, label in ANSWERS.items():
         entry = row["solvers"].get(solver)
@@ -154,7 +154,7 @@ def memory_table(measured: dict[str, Row]) -> str:
 
 
 def summary(rows: dict[str, Row], missing: list[str]) -> str:
-    """Return lines of means and minima, and what is not there."""
+    """Return lines of means and minima, and of the problems that were not measured."""
     thesis = {name: row for name, row in rows.items() if name in CASES and CASES[name].thesis}
     plain = {name: row for name, row in thesis.items() if CASES[name].family != "chess-board"}
     lines = []
@@ -163,9 +163,9 @@ def summary(rows: dict[str, Row], missing: list[str]) -> str:
         if ratios:
             least = min(ratios, key=lambda name: ratios[name])
             lines.append(
-                f"* LIBSVM / jsvm on the problems of Table 7.1 of 004, {label}: geometric mean "
-                f"{geometric_mean(list(ratios.values())):.3g}, minimum {ratios[least]:.3g} "
-                f"({least}), over {len(ratios)} problems."
+                f"* LIBSVM / jsvm on the problems of Table 7.1 of Glasmachers 2008, {label}: "
+                f"geometric mean {geometric_mean(list(ratios.values())):.3g}, "
+                f"minimum {ratios[least]:.3g} ({least}), over {len(ratios)} problems."
             )
     slower = [r for row in rows.values() if (r := ratio(row, "jsvm 1e-8", "jsvm"))]
     if slower:

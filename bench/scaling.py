@@ -52,7 +52,7 @@ def exponents(rows: list[Row], solver: str) -> tuple[float | None, float | None]
 
 
 def second_fit(runner: Contestant, limit: float) -> None:
-    """Time a fit after a first one; the first counts if it is beyond the limit already."""
+    """Time a fit after a first one; the first one counts if it took longer than the limit."""
     runner.first = runner.attempt()
     if runner.error:
         return

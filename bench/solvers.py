@@ -47,7 +47,7 @@ def contestants(
 
 
 def entry(runner: Contestant, case: Case, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
-    """Return what is stored of a contestant: times, notes and the witness's word."""
+    """Return what is stored of a contestant: times, notes and the recomputed answer."""
     answer = None
     if runner.result is not None and not runner.error:
         alpha = witness.signed_alpha(runner.result, len(y))

@@ -1,11 +1,11 @@
-"""Step counts of the papers' algorithms beside Table 7.2 of the thesis (004).
+"""Step counts of the papers' algorithms beside Table 7.2 of Glasmachers 2008.
 
     python -m bench.steps [--permutations 10] [--only image ...]
 
 Mean number of pair steps over random orders of the examples, at a gap of 1e-3 and with the block
 step off. The count of standard SMO is comparable to the printed one where the data are the same;
-the chess board of the thesis is one sample of its distribution, ours is another. One column shows
-what the block step makes of it.
+the chess board of the thesis is one sample of its distribution, ours is another. One column is the
+solver with its block step.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def table(permutations: int, only: list[str] | None = None) -> tuple[str, dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Step counts beside Table 7.2 of 004")
+    parser = argparse.ArgumentParser(description="Step counts beside Table 7.2 of Glasmachers 2008")
     parser.add_argument("--permutations", type=int, default=10)
     parser.add_argument("--only", nargs="+", choices=CASES)
     options = parser.parse_args()
@@ -114,7 +114,7 @@ def main() -> None:
     print(text)
     if options.only is None:
         results.write_section(
-            "Step counts beside Table 7.2 of 004",
+            "Step counts beside Table 7.2 of Glasmachers 2008",
             f"`python -m bench.steps`: mean over {options.permutations} orders of the examples, "
             f"gap 1e-3.\n\n{text}",
         )

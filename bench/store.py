@@ -20,9 +20,9 @@ def save(stored: dict[str, Any]) -> None:
 
 
 def merge(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
-    """Return the new row with those times of the old one that were not taken again.
+    """Return the new row, with times of the old one for solvers that did not run again.
 
-    Old times stay only if they are of the same problem; the table marks them.
+    Old times stay only if the problem is the same; the table marks them.
     """
     problem = ("n", "d", "C", "gamma", "tol")
     if old is None or any(old[key] != new[key] for key in problem):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-# A first run longer than this counts: a warm-up would be a small share of it.
+# Seconds; a longer first run counts: warming up is a small share of it.
 LONG = 20.0
-# A turn lasts so many seconds at the least: a single run of two milliseconds after a run of another
-# solver measures how cold the caches are.
+# Seconds that a turn lasts at least: a single run of two milliseconds after a run of another solver
+# would measure cold caches.
 SHORTEST_TURN = 0.05
 
 

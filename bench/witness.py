@@ -1,4 +1,4 @@
-"""An independent look at an answer, in NumPy and in blocks of rows.
+"""Answers recomputed independently, in NumPy and in blocks of rows.
 
 With signed coefficients α (α_i ≥ 0 where y_i = 1, α_i ≤ 0 where y_i = −1, Σα = 0):
 
@@ -20,7 +20,7 @@ AT_BOUND = 1 - 1e-12
 
 
 class Answer(NamedTuple):
-    """What a witness says of a solution; `infeasible` is relative to C."""
+    """The recomputed figures of a solution; `infeasible` is relative to C."""
 
     objective: float
     gap: float
@@ -37,7 +37,7 @@ def signed_alpha(model: Any, n: int) -> np.ndarray:
 
 
 def gaussian(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
-    """Return exp(−γ‖x − z‖²); differences where they are cheap, for they cancel less."""
+    """Return exp(−γ‖x − z‖²); from differences where that is cheap: less cancellation."""
     if X.shape[1] <= 32:
         distances = cdist(X, Z, "sqeuclidean")
     else:

@@ -18,8 +18,8 @@ from jaxtyping import install_import_hook
 os.environ["SCIPY_ARRAY_API"] = "1"  # or scikit-learn skips its checks of array-API input
 
 with install_import_hook("jsvm", "beartype.beartype"):
-    for name in ("jsvm", "jsvm.estimators", "jsvm.io", "jsvm.plots", "jsvm.demo", "jsvm.command"):
-        importlib.import_module(name)
+    for name in ("", ".estimators", ".io", ".plots", ".command", ".command.demo"):
+        importlib.import_module(f"jsvm{name}")
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_nans", True)

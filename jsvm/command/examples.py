@@ -1,50 +1,40 @@
 """Examples for the commands, from LIBSVM or CSV files."""
 
+import argparse
 import csv
 from array import array
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from jsvm.io.data import dense_if_small, load_data
+from jsvm.io.data import Matrix, dense_if_small, load_data
 
 
 def read_examples(
-    path: Path,
-    *,
-    form: str | None = None,
-    label: str = "first",
-    precomputed: bool = False,
-) -> tuple[Any, np.ndarray | None]:
-    """Return X and y; X is an array unless it is large and sparse.
-
-    Parameters
-    ----------
-    path : Path
-    form : {'libsvm', 'csv'} or None
-        None is csv for files named so.
-    label : str
-        Column of a CSV file: 'first', 'last', 'none' or a name in the header.
-    precomputed : bool
-        The examples are rows of a kernel matrix.
-    """
-    if is_csv(path, form):
-        return read_csv(path, label)
-    X, y = load_data(path, precomputed=precomputed, dense=precomputed)
+    options: argparse.Namespace, *, precomputed: bool
+) -> tuple[Matrix, np.ndarray | None]:
+    """Return X and y of the file; X is an array unless it is large and sparse."""
+    if is_csv(options):
+        return read_csv(options.data, options.label)
+    X, y = load_data(options.data, precomputed=precomputed, dense=precomputed)
     return (X if precomputed else dense_if_small(X)), y
 
 
-def is_csv(path: Path, form: str | None) -> bool:
-    """Tell whether a file is read as CSV."""
-    return form == "csv" or (form is None and path.suffix.lower() == ".csv")
+def is_csv(options: argparse.Namespace) -> bool:
+    """Tell whether the data file is read as CSV."""
+    return options.format == "csv" or (
+        options.format is None and options.data.suffix.lower() == ".csv"
+    )
 
 
 def read_csv(path: Path, label: str = "first") -> tuple[np.ndarray, np.ndarray | None]:
-    """Read numbers set apart by commas, with or without a line of names."""
+    """Read numbers separated by commas, with or without a header of names.
+
+    `label` is the column of y: 'first', 'last', 'none' or a name in the header.
+    """
     names: list[str] = []
     cells, lines = array("d"), array("q")
-    with path.open(newline="", encoding="utf-8-sig") as file:  # some programs begin with a mark
+    with path.open(newline="", encoding="utf-8-sig") as file:  # a byte order mark is skipped
         reader = csv.reader(file, strict=True)
         try:
             for row in reader:
@@ -71,7 +61,7 @@ def read_csv(path: Path, label: str = "first") -> tuple[np.ndarray, np.ndarray |
 
 
 def _names(row: list[str]) -> tuple[list[str], bool]:
-    """Return names of the columns, and whether these are what the row holds."""
+    """Return names of the columns, and whether the row is a header that holds them."""
     try:
         _numbers(row, row)
     except ValueError:

@@ -38,10 +38,7 @@ def _facts(model: Model, path: Path) -> dict[str, Any]:
         facts["support_vectors_of_class"] = dict(sorted(counts))
     examples = model.serials is not None
     facts["training_examples" if examples else "features"] = model.vectors.shape[1]
-    facts["probabilities"] = "yes" if _has_probabilities(model) else "no"
+    has_probabilities = model.slopes is not None or model.density_marks is not None
+    facts["probabilities"] = "yes" if has_probabilities else "no"
     facts["bytes"] = path.stat().st_size
     return facts
-
-
-def _has_probabilities(model: Model) -> bool:
-    return any(numbers is not None for numbers in (model.slopes, model.density_marks))

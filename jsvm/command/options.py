@@ -1,10 +1,11 @@
-"""Options that commands share, short as in ``svm-train`` and long."""
+"""Options that commands share: short, as in ``svm-train``, and long."""
 
 import argparse
 import json
 import math
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def command_parser(name: str, description: str, examples: str) -> argparse.Argum
 
 
 def add_data_options(parser: argparse.ArgumentParser, labels: str = "first, last") -> None:
-    """Add what tells how to read a data file."""
+    """Add the data file, its format and its label column."""
     parser.add_argument("data", type=Path, help="data file, LIBSVM or CSV")
     parser.add_argument(
         "--format", choices=("libsvm", "csv"), help="of the data; by default csv if named .csv"
@@ -45,36 +46,28 @@ def add_data_options(parser: argparse.ArgumentParser, labels: str = "first, last
 def add_machine_options(parser: argparse.ArgumentParser) -> None:
     """Add machine, kernel and solver, without C and gamma."""
     add = parser.add_argument
+    svm_type, kernel_type = (
+        partial(_named_or_numbered, names=tuple(names)) for names in (SVM_TYPES, KERNEL_PARAMETERS)
+    )
     types = ", ".join(f"{k} {name}" for k, name in enumerate(SVM_TYPES))
     kernels = ", ".join(f"{k} {name}" for k, name in enumerate(KERNEL_PARAMETERS))
-    add("-s", "--type", type=_svm_type, default="c_svc", help=f"{types} (default: 0)")
-    add("-t", "--kernel", type=_kernel_type, default="rbf", help=f"{kernels} (default: 2)")
-    add(
-        "-d",
-        "--degree",
-        type=_not_negative,
-        default=3,
-        help="of the polynomial kernel (default: 3)",
-    )
+    add("-s", "--type", type=svm_type, default="c_svc", help=f"{types} (default: 0)")
+    add("-t", "--kernel", type=kernel_type, default="rbf", help=f"{kernels} (default: 2)")
+    add("-d", "--degree", type=whole, default=3, help="of the polynomial kernel (default: 3)")
     add("-r", "--coef0", type=finite, default=0.0, help="of polynomial and sigmoid (default: 0)")
-    add(
-        "-n",
-        "--nu",
-        type=finite,
-        default=0.5,
-        help="of nu_svc, nu_svr and one_class (default: 0.5)",
-    )
+    add("-n", "--nu", type=finite, default=0.5, help="of nu_svc, nu_svr, one_class (default: 0.5)")
     add("-p", "--epsilon", type=finite, default=0.1, help="width of epsilon_svr (default: 0.1)")
     add("-m", "--cache-size", type=positive, metavar="MB", help="memory for kernel rows")
     add("-e", "--tolerance", type=positive, default=1e-3, help="KKT gap to reach (default: 0.001)")
-    add(
-        "--weight",
-        type=_weight,
-        action="append",
-        default=[],
-        metavar="LABEL=W",
-        help="C of a class times W, for c_svc; also -wLABEL W; may be repeated",
-    )
+    weights = "C of a class times W, for c_svc; also -wLABEL W; may be repeated"
+    add("--weight", type=_weight, action="append", default=[], metavar="LABEL=W", help=weights)
+
+
+def whole(text: str, least: int = 0) -> int:
+    """Return a whole number."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text} must be a whole number >= {least}")
+    return int(text)
 
 
 def finite(text: str) -> float:
@@ -111,8 +104,8 @@ def gamma(text: str) -> float | str:
 def spelled_out(arguments: list[str]) -> list[str]:
     """Return the arguments in a form that argparse understands.
 
-    That is ``--weight=LABEL=W`` for svm-train's ``-wLABEL W``, a 1 behind a bare ``-b``, and a
-    negative number such as ``-1e-3`` joined to its option.
+    svm-train's ``-wLABEL W`` becomes ``--weight=LABEL=W``, a bare ``-b`` gets a 1, and a negative
+    number such as ``-1e-3`` is joined to its option.
     """
     result: list[str] = []
     rest = list(arguments)
@@ -141,22 +134,19 @@ def add_probability(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def add_folds(parser: argparse.ArgumentParser, default: int | None, purpose: str) -> None:
-    """Add svm-train's ``-v``."""
-    parser.add_argument(
-        "-v", "--folds", type=_at_least_two, metavar="N", default=default, help=purpose
-    )
-    parser.add_argument(
-        "--seed", type=_not_negative, default=0, help="of the folds, drawn at random (default: 0)"
-    )
+    """Add svm-train's ``-v``, and the seed of the folds."""
+    add, at_least_two = parser.add_argument, partial(whole, least=2)
+    add("-v", "--folds", type=at_least_two, metavar="N", default=default, help=purpose)
+    add("--seed", type=whole, default=0, help="of the folds, drawn at random (default: 0)")
 
 
 def shows_progress(options: argparse.Namespace) -> bool:
-    """Tell whether somebody looks on who wants to."""
+    """Tell whether stderr is a terminal and --quiet was not given."""
     return sys.stderr.isatty() and not options.quiet
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print one object; what is not a finite number is null."""
+    """Print one object; NaN and infinity become null."""
     print(json.dumps(_plain(content), allow_nan=False))
 
 
@@ -171,31 +161,10 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _at_least_two(text: str) -> int:
-    return _whole(text, 2)
-
-
-def _not_negative(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise argparse.ArgumentTypeError(f"{text} must be a whole number >= {least}")
-    return int(text)
-
-
-def _svm_type(text: str) -> str:
-    return _named_or_numbered(text, SVM_TYPES)
-
-
-def _kernel_type(text: str) -> str:
-    return _named_or_numbered("polynomial" if text == "poly" else text, tuple(KERNEL_PARAMETERS))
-
-
 def _named_or_numbered(text: str, names: tuple[str, ...]) -> str:
-    if text in names:
-        return text
+    name = "polynomial" if text == "poly" else text
+    if name in names:
+        return name
     if text.isdecimal() and int(text) < len(names):
         return names[int(text)]
     raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(names)}, 0-{len(names) - 1}")

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from jsvm.command import OK, machines, options
+from jsvm.command import OK, fitting, options
 from jsvm.command.examples import is_csv, read_examples
-from jsvm.io.machines import to_estimator
+from jsvm.io.conversion import to_estimator
+from jsvm.io.data import Matrix
+from jsvm.io.lines import number_text
 from jsvm.io.model import Model, read_model
-from jsvm.io.rows import number_text
 
 EXAMPLES = """  jsvm predict test.txt train.txt.model       # accuracy, or mean squared error
   jsvm predict test.txt train.txt.model labels.txt
@@ -24,19 +25,11 @@ EXAMPLES = """  jsvm predict test.txt train.txt.model       # accuracy, or mean 
 
 def run(arguments: list[str]) -> int:
     """Predict, compare with the labels of the file, write the predictions if a name is given."""
-    parser = _parser()
-    given = parser.parse_intermixed_args(options.spelled_out(arguments))
+    given = _parser().parse_intermixed_args(options.spelled_out(arguments))
     model = read_model(given.model)
-    if given.probability and (
-        model.labels is None or model.slopes is None or model.offsets is None
-    ):
+    if given.probability and not model.has_probabilities:
         raise ValueError(f"{given.model} holds no probabilities of classes; train it with -b 1")
-    X, y = read_examples(
-        given.data,
-        form=given.format,
-        label=given.label,
-        precomputed=model.kernel_type == "precomputed",
-    )
+    X, y = read_examples(given, precomputed=model.kernel_type == "precomputed")
     X, machine = _matched(X, model, given)
     predicted = machine.predict(X)
     chances = machine.predict_proba(X) if given.probability else None
@@ -44,11 +37,11 @@ def run(arguments: list[str]) -> int:
     if given.output is not None:
         with given.output.open("w", encoding="ascii", newline="\n") as file:
             file.writelines(lines)
-    results = {} if y is None else machines.measures(model.svm_type, predicted, y)
+    results = {} if y is None else fitting.measures(model.svm_type, predicted, y)
     if given.json:
         options.print_json(_facts(given, predicted, chances, machine) | results)
     elif results and not given.quiet:
-        print("\n".join(machines.measures_lines(results)))
+        fitting.print_measures(results)
     elif given.output is None and not results:
         sys.stdout.writelines(lines)
     return OK
@@ -65,16 +58,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _matched(X: Any, model: Model, given: argparse.Namespace) -> tuple[Any, Any]:
+def _matched(X: Matrix, model: Model, given: argparse.Namespace) -> tuple[Matrix, Any]:
     """Return data and estimator with the same number of features.
 
     A LIBSVM file, of data or of a model, only tells the largest feature that is not zero.
     """
     known, found = model.vectors.shape[1], X.shape[1]
     precomputed = model.kernel_type == "precomputed"
-    if (precomputed and found < known) or (
-        is_csv(given.data, given.format) and found != known and not precomputed
-    ):
+    if (precomputed and found < known) or (is_csv(given) and found != known and not precomputed):
         raise ValueError(
             f"{given.data} has {found} features, but {given.model} has {known}; which column of a "
             "CSV file is the label, if any, is said by --label"

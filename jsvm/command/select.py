@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.command import OK, folds, machines, options
-from jsvm.command.examples import read_examples
+from jsvm import search
+from jsvm.command import OK, fitting, options
 from jsvm.io.model import CLASSIFIERS, KERNEL_PARAMETERS
 
 LARGEST_GRID = 1000  # values in one direction
@@ -23,31 +23,21 @@ def run(arguments: list[str]) -> int:
     """Score every cell, print the table and the best cell."""
     parser = _parser()
     given = parser.parse_intermixed_args(options.spelled_out(arguments))
-    machines.check(given, parser)
-    if "C" not in machines.PARAMETERS[given.type]:
+    fitting.check(given, parser)
+    if "C" not in fitting.PARAMETERS[given.type]:
         parser.error(f"select varies C, which {given.type} does not have")
-    from jsvm import search
-
-    X, y = read_examples(
-        given.data,
-        form=given.format,
-        label=given.label,
-        precomputed=given.kernel == "precomputed",
-    )
-    assert y is not None
-    y = machines.targets(given.type, y, given.data)
-    classifies = given.type in CLASSIFIERS
+    X, y = fitting.training_data(given)
     has_gamma = "gamma" in KERNEL_PARAMETERS[given.kernel]
     result = search.cross_validate(
-        machines.build(given, C=1.0, gamma="auto", probability=False, progress=False),
+        fitting.build(given, C=1.0, gamma="auto", probability=False, progress=False),
         X,
         y,
-        cv=folds.split(y, given.folds, given.seed, stratified=classifies),
+        cv=fitting.folds(y, given),
         C=given.cost,
         gamma=given.gamma if has_gamma else None,
         progress=options.shows_progress(given),
     )
-    score = "accuracy" if classifies else "R2"
+    score = "accuracy" if given.type in CLASSIFIERS else "R2"
     if given.json:
         options.print_json({"score": score, "folds": given.folds, **_facts(result, has_gamma)})
         return OK
@@ -64,23 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     options.add_data_options(parser)
     options.add_machine_options(parser)
-    form = "a list 0.1,1,10 or begin:end:factor"
-    parser.add_argument(
-        "-c",
-        "--C",
-        "--cost",
-        dest="cost",
-        type=grid,
-        default="0.1:1000:10",
-        help=f"values of C: {form} (default: 0.1:1000:10)",
-    )
-    parser.add_argument(
-        "-g",
-        "--gamma",
-        type=grid,
-        default="0.001:10:10",
-        help=f"values of gamma: {form} (default: 0.001:10:10)",
-    )
+    add, form = parser.add_argument, "a list 0.1,1,10 or begin:end:factor (default: %(default)s)"
+    costs, gammas = f"values of C: {form}", f"values of gamma: {form}"
+    add("-c", "--C", "--cost", dest="cost", type=grid, default="0.1:1000:10", help=costs)
+    add("-g", "--gamma", type=grid, default="0.001:10:10", help=gammas)
     options.add_folds(parser, 5, "number of folds (default: 5)")
     return parser
 
@@ -107,21 +84,14 @@ def grid(text: str) -> list[float]:
     return [begin * factor**k for k in range(math.floor(steps + 1e-9) + 1)]
 
 
-def _facts(result: Any, has_gamma: bool) -> dict[str, Any]:
-    facts = {
-        "C": result.C,
-        "gamma": result.gamma,
-        "mean_scores": result.mean_scores,
-        "scores": result.scores,
-        "converged": bool(np.all(result.converged)),
-        "best_C": result.best_C,
-        "best_gamma": result.best_gamma,
-        "best_score": result.best_score,
-    }
-    return {k: v for k, v in facts.items() if has_gamma or not k.endswith("gamma")}
+def _facts(result: search.CrossValidation, has_gamma: bool) -> dict[str, Any]:
+    names = ["C", "mean_scores", "scores", "best_C", "best_score"]
+    names += ["gamma", "best_gamma"] if has_gamma else []
+    facts = {name: getattr(result, name) for name in names}
+    return facts | {"converged": bool(np.all(result.converged))}
 
 
-def _table(result: Any, has_gamma: bool) -> str:
+def _table(result: search.CrossValidation, has_gamma: bool) -> str:
     """Return mean scores, a row for each C and a column for each gamma, a star at the best."""
     heads = [f"gamma={value:g}" if has_gamma else "score" for value in result.gamma]
     lines = ["C".rjust(10) + "".join(f"{head:>14} " for head in heads)]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.command import INTERRUPTED, OK, folds, machines, options
-from jsvm.command.examples import read_examples
+from jsvm.command import INTERRUPTED, OK, fitting, options
+from jsvm.io.data import Matrix
 from jsvm.io.model import CLASSIFIERS
 
 EXAMPLES = """  jsvm train heart.txt                        # C-SVC, RBF kernel; heart.txt.model
@@ -23,16 +23,9 @@ def run(arguments: list[str]) -> int:
     """Fit, and write the model or print the result of cross-validation."""
     parser = _parser()
     given = parser.parse_intermixed_args(options.spelled_out(arguments))
-    machines.check(given, parser)
-    X, y = read_examples(
-        given.data,
-        form=given.format,
-        label=given.label,
-        precomputed=given.kernel == "precomputed",
-    )
-    assert y is not None
-    y = machines.targets(given.type, y, given.data)
-    machine = machines.build(
+    fitting.check(given, parser)
+    X, y = fitting.training_data(given)
+    machine = fitting.build(
         given,
         C=given.cost,
         gamma=given.gamma,
@@ -53,26 +46,17 @@ def _parser() -> argparse.ArgumentParser:
         "model", type=Path, nargs="?", help="model file (default: the data's name and .model, here)"
     )
     options.add_machine_options(parser)
-    parser.add_argument(
-        "-c",
-        "--cost",
-        type=options.cost,
-        default=1.0,
-        help="C, the cost of errors, or inf (default: 1)",
-    )
-    parser.add_argument(
-        "-g",
-        "--gamma",
-        type=options.gamma,
-        default="auto",
-        help="of the kernel: a number, auto = 1/features or scale = auto/variance (default: auto)",
-    )
+    add = parser.add_argument
+    costs = "C, the cost of errors, or inf (default: 1)"
+    add("-c", "--cost", type=options.cost, default=1.0, help=costs)
+    gammas = "of the kernel: a number, auto = 1/features or scale = auto/variance (default: auto)"
+    add("-g", "--gamma", type=options.gamma, default="auto", help=gammas)
     options.add_probability(parser, "also fits probabilities of the classes")
     options.add_folds(parser, None, "cross-validate in N folds, write no model")
     return parser
 
 
-def _train(given: argparse.Namespace, machine: Any, X: Any, y: np.ndarray) -> int:
+def _train(given: argparse.Namespace, machine: Any, X: Matrix, y: np.ndarray) -> int:
     from jsvm.io import save_model
 
     path = Path(f"{given.data.name}.model") if given.model is None else given.model
@@ -106,21 +90,20 @@ def _train(given: argparse.Namespace, machine: Any, X: Any, y: np.ndarray) -> in
             f"{seconds:.2f} seconds\n"
             f"model: {path}"
         )
-    return INTERRUPTED if machines.interrupted(machine) else OK
+    return INTERRUPTED if fitting.interrupted(machine) else OK
 
 
-def _cross_validate(given: argparse.Namespace, machine: Any, X: Any, y: np.ndarray) -> int:
+def _cross_validate(given: argparse.Namespace, machine: Any, X: Matrix, y: np.ndarray) -> int:
     predicted = np.empty(len(y))
-    stratified = given.type in CLASSIFIERS
-    for train, test in folds.split(y, given.folds, given.seed, stratified=stratified):
+    for train, test in fitting.folds(y, given):
         columns = train if given.kernel == "precomputed" else slice(None)
         machine.fit(X[train][:, columns], y[train])
-        if machines.interrupted(machine):
+        if fitting.interrupted(machine):
             raise KeyboardInterrupt
         predicted[test] = machine.predict(X[test][:, columns])
-    results = machines.measures(given.type, predicted, y)
+    results = fitting.measures(given.type, predicted, y)
     if given.json:
         options.print_json({"folds": given.folds, **results})
     else:
-        print("\n".join(machines.measures_lines(results, cross_validation=True)))
+        fitting.print_measures(results, cross_validation=True)
     return OK

@@ -4,36 +4,37 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from jsvm.io.rows import (
+from jsvm.io.lines import (
     LARGEST_INDEX,
-    Layout,
-    Rows,
+    LineFormat,
+    ParsedLines,
     number_text,
     pairs_text,
-    read_rows,
+    read_lines,
     split_serials,
 )
 
-Matrix = Any  # a csr_matrix; what is known of its type does not include its shape
+Matrix = Any  # a csr_matrix, or an array where both may be; pyright finds no shape in csr_matrix
 
-DENSE_BYTES = 2**32  # no dense matrix above that
-SMALL_BYTES = 2**28  # a matrix is as good dense as sparse up to that
+DENSE_BYTES = 2**32  # larger dense matrices are refused: they would take all memory
+SMALL_BYTES = 2**28  # up to this size a dense matrix is as good as a sparse one
 
 
 def load_data(
     path: str | Path,
     *,
     n_features: int | None = None,
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     dense: bool = False,
     precomputed: bool = False,
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Matrix, np.ndarray]:
     r"""Read a LIBSVM data file.
 
-    Indices count from 1 and ascend, what is not written is zero, a row may be empty, and what
-    follows a ``#`` is a comment. A line that is wrong raises ValueError with its number.
+    Indices count from 1 and ascend, entries that are not written are zero, a row may be empty, and
+    a ``#`` starts a comment. A wrong line raises ValueError with its number.
 
     Parameters
     ----------
@@ -70,16 +71,16 @@ def load_data(
     if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype={dtype} must be float32 or float64")
     largest = LARGEST_INDEX if n_features is None else int(n_features)
-    layout = Layout(str(path), 1, "label", serial=precomputed, largest=largest)
+    form = LineFormat(str(path), 1, "label", serial=precomputed, largest=largest)
     with Path(path).open("rb") as file:
-        rows = read_rows(file, 1, layout)
+        rows = read_lines(file, 1, form)
     if len(rows.lengths) == 0:
         raise ValueError(f"{path} holds no examples")
     if precomputed:
         serials, rows = split_serials(rows)
         _check_serials(path, serials, int(rows.indices.max(initial=0)))
     X = to_csr(rows, n_features).astype(dtype, copy=False)
-    return (to_dense(X, str(path)) if dense else X), rows.numbers[:, 0]
+    return (_to_dense(X, path) if dense else X), rows.numbers[:, 0]
 
 
 def save_data(path: str | Path, X: Any, y: Any, *, precomputed: bool = False) -> None:
@@ -92,7 +93,7 @@ def save_data(path: str | Path, X: Any, y: Any, *, precomputed: bool = False) ->
         Zeros are not written, so the file does not tell d if the last column is zero: see
         `n_features` of :func:`load_data`.
     y : array of shape (n,)
-        Numbers; labels that are not are best replaced by codes, see :func:`numpy.unique`.
+        Numbers; replace other labels by codes, see :func:`numpy.unique`.
     precomputed : bool
         Write the rows of a kernel matrix, with serial numbers and zeros.
 
@@ -106,20 +107,19 @@ def save_data(path: str | Path, X: Any, y: Any, *, precomputed: bool = False) ->
     '1 1:0.5\n-1 2:-1\n'
     """
     labels = _numeric("y", y, 1)
-    rows: Any = _sparse(X) if not precomputed else _numeric("X", X, 2)
+    rows: Matrix = _numeric("X", X, 2) if precomputed else _sparse(X)
     if rows.shape[0] != len(labels):
         raise ValueError(f"X has {rows.shape[0]} rows, y has {len(labels)} labels")
     with Path(path).open("w", encoding="ascii", newline="\n") as file:
         for i, label in enumerate(labels.tolist()):
             if precomputed:
-                indices, values = range(rows.shape[1] + 1), [float(i + 1), *rows[i].tolist()]
+                pairs = pairs_text(range(rows.shape[1] + 1), [float(i + 1), *rows[i].tolist()])
             else:
-                some = slice(rows.indptr[i], rows.indptr[i + 1])
-                indices, values = (rows.indices[some] + 1).tolist(), rows.data[some].tolist()
-            file.write(f"{number_text(label)}{pairs_text(indices, values)}\n")
+                pairs = pairs_text(*row_pairs(rows, i))
+            file.write(f"{number_text(label)}{pairs}\n")
 
 
-def to_csr(rows: Rows, n_features: int | None = None) -> Matrix:
+def to_csr(rows: ParsedLines, n_features: int | None = None) -> Matrix:
     """Return the pairs as a matrix; index 1 is its first column."""
     width = int(rows.indices.max(initial=0)) if n_features is None else n_features
     indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
@@ -127,35 +127,42 @@ def to_csr(rows: Rows, n_features: int | None = None) -> Matrix:
     return sparse.csr_matrix((rows.values, rows.indices - 1, indptr), shape=shape)
 
 
-def to_dense(X: Matrix, name: str) -> np.ndarray:
+def row_pairs(X: Matrix, i: int) -> tuple[list[int], list[float]]:
+    """Return indices, from 1, and values of a row."""
+    row = slice(X.indptr[i], X.indptr[i + 1])
+    return (X.indices[row] + 1).tolist(), X.data[row].tolist()
+
+
+def dense_if_small(X: Matrix) -> Matrix:
+    """Return an array if it is small, or not much larger than the sparse matrix."""
+    stored = X.data.nbytes + X.indices.nbytes
+    return X.toarray() if _dense_bytes(X) <= max(SMALL_BYTES, 2 * stored) else X
+
+
+def _dense_bytes(X: Matrix) -> int:
+    return X.dtype.itemsize * X.shape[0] * X.shape[1]
+
+
+def _to_dense(X: Matrix, path: str | Path) -> np.ndarray:
     """Return an array; raise ValueError before it takes all memory."""
-    needed = X.dtype.itemsize * X.shape[0] * X.shape[1]
-    if needed > DENSE_BYTES:
+    if (needed := _dense_bytes(X)) > DENSE_BYTES:
         raise ValueError(
-            f"{name}: {X.shape[0]} × {X.shape[1]} dense numbers take {needed / 2**30:.1f} GiB, "
+            f"{path}: {X.shape[0]} × {X.shape[1]} dense numbers take {needed / 2**30:.1f} GiB, "
             f"more than {DENSE_BYTES / 2**30:.0f} GiB; keep the matrix sparse (dense=False)"
         )
     return X.toarray()
 
 
-def dense_if_small(X: Matrix) -> Any:
-    """Return an array if it is small, or not much larger than the sparse matrix."""
-    needed = X.dtype.itemsize * X.shape[0] * X.shape[1]
-    stored = X.data.nbytes + X.indices.nbytes
-    return X.toarray() if needed <= max(SMALL_BYTES, 2 * stored) else X
-
-
 def _check_serials(path: str | Path, serials: np.ndarray, columns: int) -> None:
-    """Refuse the rows of a training matrix in another order than its columns.
+    """Refuse a training matrix whose rows are in another order than its columns.
 
-    Only a square matrix whose serial numbers are all of 1 ... n can be told to be shuffled; of test
-    points they mean nothing.
+    It is one if it is square and has all the serial numbers 1 ... n; those of test points mean
+    nothing.
     """
-    order = np.arange(1, columns + 1)
-    if len(serials) != columns or np.array_equal(serials, order):
-        return
-    if np.array_equal(np.sort(serials), order):
-        row = int(np.argmax(serials != order))
+    order = np.arange(1, len(serials) + 1)  # not of `columns`, which may be any number
+    shuffled = serials != order
+    if len(order) == columns and shuffled.any() and np.array_equal(np.sort(serials), order):
+        row = int(np.argmax(shuffled))
         raise ValueError(
             f"{path}: row {row + 1} has the serial number {serials[row]:g}, so the rows of this "
             "kernel matrix are in another order than its columns; sort the lines by serial number"

@@ -1,8 +1,8 @@
 """Figures; matplotlib is imported on use (``pip install jsvm[plots]``).
 
-Every function draws on the Axes that it is given, or on the current ones, and returns them. No
-setting of matplotlib is changed. Colours are those of Okabe and Ito, and viridis, which people tell
-apart whatever their colour vision.
+Every function draws on the Axes `ax`, by default the current ones, and returns them. No setting of
+matplotlib is changed. Colours are those of Okabe and Ito, and viridis, which people tell apart
+whatever their colour vision.
 """
 
 from jsvm.plots.convergence import convergence

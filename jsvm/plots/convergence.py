@@ -1,33 +1,34 @@
 """How a run of a solver went."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from jsvm.plots.style import COLOURS, GREY, axes_or_current
+from jsvm.plots.style import COLOURS, GREY, Axes, axes_or_current
+from jsvm.solvers import Solution
 
-NAMES = {
+# What can be drawn, and against what, with the names on the axes.
+HEIGHTS = {
     "violation": "KKT violation",
     "objective": "objective",
     "support_vectors": "support vectors",
     "kernel_rows": "kernel rows computed",
-    "seconds": "seconds",
-    "rounds": "rounds",
-    "steps": "pair steps",
 }
+PLACES = {"seconds": "seconds", "rounds": "rounds", "steps": "pair steps"}
 
 
 def convergence(
-    history: Any,
+    history: Solution | Sequence[Mapping[str, Any]],
     *,
     show: str = "violation",
     against: str = "seconds",
     tol: float | None = None,
     optimum: float | None = None,
     label: str | None = None,
-    ax: Any = None,
-) -> Any:
-    """Draw how the KKT violation, or the objective, fell in the course of a run.
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how the KKT violation, or the objective, fell during a run.
 
     Parameters
     ----------
@@ -45,11 +46,7 @@ def convergence(
         primal objective of a solution is a bound that no point is below.
     label : str, optional
         Of the line, for a legend.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
+    ax : matplotlib Axes, by default the current ones
 
     Examples
     --------
@@ -59,19 +56,19 @@ def convergence(
     >>> ax.get_yscale(), ax.lines[0].get_xdata().tolist()
     ('log', [0.2, 0.3])
     """
-    rounds = getattr(history, "history", history)
+    rounds = history.history if isinstance(history, Solution) else history
     if not len(rounds):
         raise ValueError("the history is empty: inside jit, vmap and grad none is written")
-    if against not in ("seconds", "rounds", "steps"):
+    if against not in PLACES:
         raise ValueError(f"against={against!r} is unknown; use 'seconds', 'rounds' or 'steps'")
-    if show not in ("violation", "objective", "support_vectors", "kernel_rows"):
+    if show not in HEIGHTS:
         raise ValueError(
             f"show={show!r} is unknown; use 'violation', 'objective', 'support_vectors' or "
             "'kernel_rows'"
         )
     if optimum is not None and show != "objective":
         raise ValueError(f"optimum={optimum!r} has a meaning with show='objective' only")
-    heights, name = np.array([float(line[show]) for line in rounds]), NAMES[show]
+    heights, name = np.array([float(line[show]) for line in rounds]), HEIGHTS[show]
     if optimum is not None:
         heights, name = heights - optimum, "objective − optimum"
     if against == "rounds":
@@ -85,7 +82,7 @@ def convergence(
     if tol is not None:
         ax.axhline(tol, color=GREY, linestyle="dashed", linewidth=1.0, label=f"tolerance {tol:g}")
     if show == "violation" or optimum is not None:
-        ax.set_yscale("log", nonpositive="mask")  # what is zero has no place there
-    ax.set_xlabel(NAMES[against])
+        ax.set_yscale("log", nonpositive="mask")  # zeros are left out
+    ax.set_xlabel(PLACES[against])
     ax.set_ylabel(name)
     return ax

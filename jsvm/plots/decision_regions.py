@@ -1,23 +1,24 @@
-"""What a two-class machine says in the plane."""
+"""Decision regions in the plane."""
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jsvm.plots.style import BLUE, VERMILLION, axes_or_current
+from jsvm.plots.style import BLUE, VERMILLION, Axes, axes_or_current
 
 FARTHEST = 1.5  # decision values beyond have the colour of this one
 
 
 def decision_regions(
     machine: Any,
-    X: Any,
-    y: Any,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
-    support: Any = None,
-    ax: Any = None,
+    support: ArrayLike | None = None,
+    ax: Axes | None = None,
     resolution: int = 200,
-) -> Any:
+) -> Axes:
     """Draw the decision regions of a two-class machine in the plane, the data and the margins.
 
     Parameters
@@ -29,13 +30,9 @@ def decision_regions(
         Labels; the larger one is the positive class.
     support : index array, optional
         Support vectors to circle; by default those of the estimator.
-    ax : matplotlib Axes, optional
+    ax : matplotlib Axes, by default the current ones
     resolution : int
         Points along each side of the grid.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -52,7 +49,7 @@ def decision_regions(
     if y.shape != X.shape[:1]:
         raise ValueError(f"y must have one label for each of the {len(X)} rows, not {y.shape}")
     decide = getattr(machine, "decision_function", machine)
-    support = getattr(machine, "support_", None) if support is None else support
+    circled = np.asarray(getattr(machine, "support_", []) if support is None else support)
 
     sides = [_side(column, resolution) for column in X.T]
     grid = np.stack(np.meshgrid(*sides), axis=-1)
@@ -66,9 +63,9 @@ def decision_regions(
     common = {"s": 14, "edgecolors": "white", "linewidths": 0.3}
     ax.scatter(*X[top].T, c=BLUE, marker="o", label="positive", **common)
     ax.scatter(*X[~top].T, c=VERMILLION, marker="s", label="negative", **common)
-    if support is not None and len(support):
+    if circled.size:
         ring = {"s": 46, "facecolors": "none", "edgecolors": "k", "linewidths": 0.9}
-        ax.scatter(*X[support].T, label="support", **ring)
+        ax.scatter(*X[circled].T, label="support", **ring)
     ax.set_xlim(sides[0][0], sides[0][-1])
     ax.set_ylim(sides[1][0], sides[1][-1])
     ax.set_aspect("equal")
@@ -77,11 +74,11 @@ def decision_regions(
 
 def _side(column: np.ndarray, resolution: int) -> np.ndarray:
     low, high = float(column.min()), float(column.max())
-    pad = 0.02 * (high - low) or 0.5  # of a single place one sees the surroundings
+    pad = 0.02 * (high - low) or 0.5  # all points alike: draw their surroundings
     return np.linspace(low - pad, high + pad, resolution)
 
 
-def _draw_values(ax: Any, sides: list[np.ndarray], values: np.ndarray) -> None:
+def _draw_values(ax: Axes, sides: list[np.ndarray], values: np.ndarray) -> None:
     """Draw decision values: the sign as colour, zero and the margins as lines."""
     from matplotlib.colors import LinearSegmentedColormap
 

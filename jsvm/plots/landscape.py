@@ -3,22 +3,23 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jsvm.plots.style import VERMILLION, axes_or_current
+from jsvm.plots.style import VERMILLION, Axes, axes_or_current
 
 
 def landscape(
-    values: Any,
-    x: Any,
-    y: Any,
+    values: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
     *,
-    path: Any = None,
+    path: ArrayLike | None = None,
     names: tuple[str, str] = ("C", "γ"),
     label: str | None = "objective",
-    levels: Any = 20,
-    ax: Any = None,
-) -> Any:
-    """Draw an objective over two positive hyperparameters, and how a search went through it.
+    levels: ArrayLike = 20,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw an objective over two positive hyperparameters, and the path of a search.
 
     Parameters
     ----------
@@ -36,11 +37,7 @@ def landscape(
         Of the colour bar; None draws none.
     levels : int or array
         Number of contours, or the levels themselves.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
+    ax : matplotlib Axes, by default the current ones
 
     Examples
     --------
@@ -79,7 +76,7 @@ def landscape(
     return ax
 
 
-def _draw_path(ax: Any, path: np.ndarray) -> None:
+def _draw_path(ax: Axes, path: np.ndarray) -> None:
     ax.plot(*path.T, color="white", linewidth=1.6, marker=".", markersize=6, zorder=3)
     marks: dict[str, Any] = {"color": "white", "edgecolors": "black", "zorder": 4}
     ax.scatter(*path[:1].T, s=70, marker="o", label="start", **marks)

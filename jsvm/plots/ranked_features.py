@@ -1,24 +1,24 @@
 """Which features a machine relies on."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jsvm.plots.style import GREY, VERMILLION, axes_or_current
+from jsvm.plots.style import GREY, VERMILLION, Axes, axes_or_current
 
 MOST_NAMES = 40  # more are not readable
 
 
 def ranked_features(
-    weights: Any,
+    weights: ArrayLike,
     *,
     names: Sequence[str] | None = None,
-    highlight: Any = None,
+    highlight: ArrayLike | None = None,
     largest: int | None = None,
     label: str = "|weight|",
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the weights of features as bars, the largest first.
 
     Parameters
@@ -33,11 +33,7 @@ def ranked_features(
         Draw only so many; by default all.
     label : str
         Of the axis of the weights.
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib Axes
+    ax : matplotlib Axes, by default the current ones
 
     Examples
     --------

@@ -1,21 +1,21 @@
 """How a search for hyperparameters went."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from jsvm.plots.style import COLOURS, axes_or_current
+from jsvm.plots.style import COLOURS, Axes, axes_or_current
 
 
 def selection_path(
-    values: Any,
-    parameters: Mapping[str, Any],
+    values: ArrayLike,
+    parameters: Mapping[str, ArrayLike],
     *,
-    iterations: Any = None,
+    iterations: ArrayLike | None = None,
     label: str = "objective",
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw hyperparameters, and the objective below them, against the iterations of a search.
 
     Parameters
@@ -29,7 +29,7 @@ def selection_path(
         Their numbers, where not all are drawn; by default 0, 1, …
     label : str
         Of the axis of the objective.
-    ax : matplotlib Axes, optional
+    ax : matplotlib Axes, by default the current ones
         Its place is divided: two thirds for the hyperparameters, one third for the objective.
 
     Returns
@@ -61,11 +61,10 @@ def selection_path(
     upper = axes_or_current(ax)
     lower = _below(upper)
     for k, (name, entries) in enumerate(lines.items()):
-        several = entries.shape[1] > 1
-        looks = {"color": COLOURS[k % len(COLOURS)], "linestyle": "-" if k < 6 else "--"}
-        looks |= {"linewidth": 0.9, "alpha": 0.7} if several else {"linewidth": 1.8}
-        for column, line in enumerate(entries.T):
-            upper.plot(iterations, line, label=name if column == 0 else "_", **looks)
+        colour, style = COLOURS[k % len(COLOURS)], "-" if k < len(COLOURS) else "--"
+        width, alpha = (0.9, 0.7) if entries.shape[1] > 1 else (1.8, 1.0)
+        drawn = upper.plot(iterations, entries, style, color=colour, linewidth=width, alpha=alpha)
+        drawn[0].set_label(name)
     upper.set_yscale("log")
     upper.set_ylabel("hyperparameters" if len(lines) > 1 else next(iter(lines)))
     upper.tick_params(labelbottom=False)
@@ -73,11 +72,11 @@ def selection_path(
     lower.plot(iterations, values, color="black", linewidth=1.5, marker=".", markersize=5)
     lower.set_ylabel(label)
     lower.set_xlabel("iteration")
-    lower.xaxis.get_major_locator().set_params(integer=True)
+    lower.locator_params(axis="x", integer=True)
     return upper
 
 
-def _lines(name: str, entries: Any, count: int) -> np.ndarray:
+def _lines(name: str, entries: ArrayLike, count: int) -> np.ndarray:
     """Return one row an iteration."""
     entries = np.asarray(entries, float)
     if entries.ndim == 0 or len(entries) != count:
@@ -87,13 +86,13 @@ def _lines(name: str, entries: Any, count: int) -> np.ndarray:
     return entries.reshape(count, -1)
 
 
-def _below(ax: Any) -> Any:
-    """Take the lower third from the place of the Axes, and return new Axes there."""
+def _below(ax: Axes) -> Axes:
+    """Return new Axes in the lower third of the place of `ax`, which shrinks."""
     spec = ax.get_subplotspec()
     if spec is not None:
         above, below = spec.subgridspec(2, 1, height_ratios=[2, 1], hspace=0.08)
         ax.set_subplotspec(above)
         return ax.figure.add_subplot(below, sharex=ax)
     left, bottom, width, height = ax.get_position().bounds
-    ax.set_position([left, bottom + 0.36 * height, width, 0.64 * height])
-    return ax.figure.add_axes([left, bottom, width, 0.32 * height], sharex=ax)
+    ax.set_position((left, bottom + 0.36 * height, width, 0.64 * height))
+    return ax.figure.add_axes((left, bottom, width, 0.32 * height), sharex=ax)

@@ -26,9 +26,9 @@ from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
 from jsvm.solvers import SMO, solve
-from jsvm.solvers.config import Recipe
 from jsvm.solvers.starts import near
 from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.whole import start_whole
 
 LARGEST_PART = 2048  # variables of a part that is trained on one tile

@@ -1,8 +1,8 @@
-"""Solvers: SMO with block steps on a tile, and the host loop around it."""
+"""Solvers: SMO with block steps on one tile or many, and the P-SVM's own beside them."""
 
-from jsvm.solvers.config import SMO
 from jsvm.solvers.potential import PSMO, epsilon_path
 from jsvm.solvers.potential.held_out import HeldOut, held_out
+from jsvm.solvers.smo import SMO
 from jsvm.solvers.solve import solve
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.batch import solve_batch
@@ -12,22 +12,28 @@ from jsvm.solvers.tile.selection import (
     hybrid_maximum_gain,
     maximum_gain,
     most_violating,
+    runs_in_kernel,
     second_order,
 )
+from jsvm.solvers.tile.steps import Move
+from jsvm.solvers.tuning import Tuning
 
 __all__ = [
     "PSMO",
     "SMO",
     "HeldOut",
+    "Move",
     "Solution",
     "State",
     "Status",
+    "Tuning",
     "epsilon_path",
     "greedy",
     "held_out",
     "hybrid_maximum_gain",
     "maximum_gain",
     "most_violating",
+    "runs_in_kernel",
     "second_order",
     "solve",
     "solve_batch",

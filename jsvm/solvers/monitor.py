@@ -1,42 +1,89 @@
-"""What a person sees of a long run and can do about it.
+"""What a user sees of a long run and can do about it.
 
 Between two rounds the host writes history, moves the progress bar, looks at the clock, calls the
 callback, and saves a checkpoint. Whatever stops a run, the best point so far is handed back.
 """
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
-import jax
 import numpy as np
 
-from jsvm.kernels.sparse import is_sparse
-from jsvm.problems import QuadraticProgram, SparseMatrix
-from jsvm.solvers.status import Status
+from jsvm.solvers.checkpoint import Checkpoint
+from jsvm.solvers.status import Solution, Status
 
-CHECKPOINT_SECONDS = 30.0
+
+class Facts(TypedDict):
+    """The numbers of a round, as callbacks and `history` have them."""
+
+    violation: float
+    objective: float
+    support_vectors: int
+    kernel_rows: int
+    steps: int
+    newton_steps: int
+    seconds: NotRequired[float]
 
 
 @runtime_checkable
 class Work(Protocol):
-    """A solver that goes round by round."""
+    """A problem that is solved round by round."""
 
-    status: Status
+    @property
+    def status(self) -> Status:
+        """RUNNING until the work has ended or was stopped."""
+        ...
+
+    @status.setter
+    def status(self, status: Status) -> None: ...
+
+    @property
+    def steps(self) -> int:
+        """Pair steps so far."""
+        ...
+
+    @property
+    def newton_steps(self) -> int:
+        """Rounds of block steps, or Newton steps, so far."""
+        ...
+
+    @property
+    def kernel_rows(self) -> int:
+        """Rows of the kernel matrix that were computed so far."""
+        ...
 
     def round(self) -> None:
         """Do a bounded amount of work; sets `status` when there is nothing more to do."""
         ...
 
-    def facts(self) -> dict[str, Any]:
-        """Return violation, objective, support_vectors, kernel_rows, steps and newton_steps."""
+    def facts(self) -> Facts:
+        """Return the numbers of the last round."""
         ...
 
     def point(self) -> np.ndarray:
-        """Return α in the order of the variables."""
+        """Return α in the user's variables."""
         ...
+
+    def solution(self) -> Solution:
+        """Return the best point with its certificate."""
+        ...
+
+    def release(self) -> None:
+        """Return the buffers to the memory pool; do not use the work afterwards."""
+        ...
+
+
+def facts_of(work: Any, violation: Any, objective: Any, alpha: np.ndarray) -> Facts:
+    """Return the numbers of a round from the counts of a work and its point."""
+    return {
+        "violation": float(violation),
+        "objective": float(objective),
+        "support_vectors": int(np.count_nonzero(alpha)),
+        "kernel_rows": work.kernel_rows,
+        "steps": work.steps,
+        "newton_steps": work.newton_steps,
+    }
 
 
 class Monitor:
@@ -52,11 +99,6 @@ class Monitor:
         Called with the facts of each round, a dict; a true return value stops the run.
     checkpoint : Checkpoint or None
         Where to save the point.
-
-    Attributes
-    ----------
-    to_user : function
-        Makes the point that is saved of a point of the work.
     """
 
     def __init__(
@@ -64,11 +106,10 @@ class Monitor:
         time_limit: float | None = None,
         progress: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
-        checkpoint: "Checkpoint | None" = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.time_limit, self.callback, self.checkpoint = time_limit, callback, checkpoint
         self.history: list[dict[str, Any]] = []
-        self.to_user: Callable[[np.ndarray], np.ndarray] = lambda alpha: alpha
         self._bar = _Bar() if progress else None
         self._begun = time.perf_counter()
 
@@ -77,20 +118,20 @@ class Monitor:
         try:
             while work.status == Status.RUNNING:
                 work.round()
-                facts = work.facts() | {"seconds": time.perf_counter() - self._begun}
+                facts = {**work.facts(), "seconds": time.perf_counter() - self._begun}
                 self.history.append(facts)
                 stop = self._tell(facts)
                 if work.status == Status.RUNNING and stop is not None:
                     work.status = stop
                 elif self.checkpoint is not None and work.status == Status.RUNNING:
-                    self.checkpoint.save_now_and_then(lambda: self.to_user(work.point()))
+                    self.checkpoint.save_now_and_then(work.point)
         except KeyboardInterrupt:
             work.status = Status.INTERRUPTED
         finally:
             if self._bar is not None:
                 self._bar.close()
         if self.checkpoint is not None:
-            self.checkpoint.save(self.to_user(work.point()))
+            self.checkpoint.save(work.point())
 
     def _tell(self, facts: dict[str, Any]) -> Status | None:
         if self._bar is not None:
@@ -102,78 +143,8 @@ class Monitor:
         return None
 
 
-class Checkpoint:
-    """A point in a file, with a fingerprint of the problem that it belongs to.
-
-    Parameters
-    ----------
-    path : str or Path
-    problem : QuadraticProgram
-        As the user gave it.
-    """
-
-    def __init__(self, path: str | Path, problem: QuadraticProgram) -> None:
-        path = Path(path)
-        self.path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
-        if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint={str(path)!r}: there is no folder {self.path.parent}")
-        self._fingerprint = fingerprint(problem)
-        self._last = time.perf_counter()
-
-    def load(self) -> np.ndarray | None:
-        """Return the saved point, None if there is none; raise if it is of another problem."""
-        if not self.path.exists():
-            return None
-        try:
-            with np.load(self.path, allow_pickle=False) as content:
-                saved, alpha = str(content["fingerprint"]), content["alpha"]
-        except (OSError, ValueError, KeyError) as error:
-            raise ValueError(f"checkpoint {self.path} is no checkpoint of jsvm: {error}") from error
-        if saved != self._fingerprint:
-            raise ValueError(
-                f"checkpoint {self.path} belongs to another problem (data, kernel, C or weights "
-                "differ); delete it or give another path"
-            )
-        return alpha
-
-    def save_now_and_then(self, point: Callable[[], np.ndarray]) -> None:
-        """Save if the last time is long ago."""
-        if time.perf_counter() - self._last > CHECKPOINT_SECONDS:
-            self.save(point())
-
-    def save(self, alpha: np.ndarray) -> None:
-        """Write to a new file that then takes the place of the old one: never half a file."""
-        unfinished = self.path.with_name(self.path.name + ".new")
-        with unfinished.open("wb") as file:
-            np.savez(file, alpha=alpha, fingerprint=self._fingerprint)
-        unfinished.replace(self.path)
-        self._last = time.perf_counter()
-
-
-def fingerprint(problem: QuadraticProgram) -> str:
-    """Return a digest of a program; of a large array a regular sample of its rows."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in _arrays(problem):
-        stride = max(1, array.size // 2**20)
-        some = array[::stride] if array.ndim else array
-        digest.update(f"{array.shape}".encode())
-        digest.update(np.ascontiguousarray(some, np.float64).tobytes())
-    return digest.hexdigest()
-
-
-def _arrays(problem: Any) -> Iterator[np.ndarray]:
-    """Yield all numbers of a problem, those of sparse matrices as they are stored."""
-    for leaf in jax.tree.leaves(problem):
-        leaf = leaf.matrix if isinstance(leaf, SparseMatrix) else leaf
-        if is_sparse(leaf):
-            rows = leaf.tocsr()
-            yield from (rows.data, rows.indices, rows.indptr)
-        else:
-            yield np.asarray(leaf)
-
-
 class _Bar:
-    """A tqdm bar of rounds with the numbers people look for."""
+    """A tqdm bar of rounds with gap, objective, support vectors and rows."""
 
     def __init__(self) -> None:
         from tqdm.auto import tqdm

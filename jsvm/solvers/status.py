@@ -94,12 +94,21 @@ class Solution:
 
     @classmethod
     def of(
-        cls, alpha: Any, certificate: Certificate, counts: Any, kernel_rows: Any, status: Any
+        cls,
+        alpha: Any,
+        certificate: Certificate,
+        counts: Any,
+        kernel_rows: Any,
+        status: Any,
+        bias: Any = None,
     ) -> "Solution":
-        """Return a point with its certificate; `counts` has `steps` and `newton_steps`."""
+        """Return a point with its certificate; `counts` has `steps` and `newton_steps`.
+
+        The bias is the mean of the multipliers unless it is given.
+        """
         return cls(
             alpha=alpha,
-            bias=certificate.multipliers.mean(-1),
+            bias=certificate.multipliers.mean(-1) if bias is None else bias,
             multipliers=certificate.multipliers,
             objective=certificate.objective,
             primal_objective=certificate.primal_objective,

@@ -1,4 +1,4 @@
-"""The measuring of solvers: witness, turns, store, tables. No jsvm fit; LIBSVM stands in for it."""
+"""The benchmark of the solvers: witness, turns, store, tables. LIBSVM stands in for jsvm's fits."""
 
 import argparse
 import json
@@ -37,7 +37,7 @@ def nothing_stored() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _no_collection(monkeypatch):
-    """Collecting garbage before every run is for fair times; here it would take most of them."""
+    """Skip the garbage collection before every run: it would take most of the time here."""
     monkeypatch.setattr(timing.gc, "collect", lambda: 0)
 
 

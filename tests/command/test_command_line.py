@@ -1,5 +1,6 @@
 """The command line: what it prints and writes, what it refuses, and how it ends."""
 
+import argparse
 import json
 import re
 import subprocess
@@ -13,9 +14,8 @@ import pytest
 from problems_for_tests import rbf
 
 from jsvm.__main__ import main
-from jsvm.command import machines, train
+from jsvm.command import fitting
 from jsvm.command.examples import read_csv
-from jsvm.command.folds import split
 from jsvm.command.options import spelled_out
 from jsvm.command.select import grid
 from jsvm.io import load_model, save_data
@@ -102,7 +102,7 @@ def test_gamma_is_one_over_the_features_by_default(folder, capsys):
     assert facts["model"] == "two.txt.model"
 
 
-@pytest.mark.parametrize(("number", "name"), list(enumerate(machines.PARAMETERS)))
+@pytest.mark.parametrize(("number", "name"), list(enumerate(fitting.PARAMETERS)))
 def test_every_machine_trains_and_predicts(number, name, folder, capsys):
     data = "curve.txt" if name.endswith("svr") else "two.txt"
     assert run("train", "-s", str(number), "-e", "1e-4", data, "a.model", "--json") == 0
@@ -248,7 +248,7 @@ def test_demo_in_json(folder, capsys, monkeypatch):
         print("a table")
         return [{"n": np.int64(size), "seconds": np.nan} for size in sizes]
 
-    monkeypatch.setattr("jsvm.demo.run", short)
+    monkeypatch.setattr("jsvm.command.demo.compare", short)
     assert run("demo", "--sizes", "60", "90", "--figure", "a.png", "--json") == 0
     rows = [{"n": 60, "seconds": None}, {"n": 90, "seconds": None}]
     assert result(capsys) == {"figure": "a.png", "rows": rows}
@@ -266,6 +266,7 @@ FAILURES: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
     "no probabilities": ({}, ("predict", "-b", "1", "two.txt", "MODEL"), "train it with -b 1"),
     "output": ({}, ("predict", "two.txt", "MODEL", "no/where"), "No such file"),
     "label": ({}, ("train", "--label", "z", "two.csv"), "no such column, but x, y, class"),
+    "no label": ({}, ("train", "--label", "none", "two.csv"), "training needs labels"),
     "csv cell": ({"a.csv": "1,2\n2,x\n"}, ("train", "a.csv"), "line 2: column 2: 'x'"),
     "csv cell with a name": ({"a.csv": "a,b\n2,\n"}, ("train", "a.csv"), "line 2: b: '' is not"),
     "csv width": ({"a.csv": "1,2\n\n2,3,4\n"}, ("train", "a.csv"), "line 3: 3 cells instead of 2"),
@@ -338,25 +339,25 @@ def test_interruption_ends_with_130(folder, capsys, monkeypatch):
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "read_examples", interrupt)
+    monkeypatch.setattr(fitting, "training_data", interrupt)
     assert run("train", "two.txt") == 130
     assert capsys.readouterr().err == "jsvm train: interrupted\n"
 
 
 def test_a_fit_that_is_interrupted_leaves_its_best_point(folder, monkeypatch):
     ended = [SimpleNamespace(status=int(Status.CONVERGED)), SimpleNamespace(status=0)]
-    assert not machines.interrupted(SimpleNamespace(solutions_=ended[:1]))
+    assert not fitting.interrupted(SimpleNamespace(solutions_=ended[:1]))
     ended[1].status = int(Status.INTERRUPTED)
-    assert machines.interrupted(SimpleNamespace(solutions_=ended))
-    monkeypatch.setattr(machines, "interrupted", lambda _: True)
+    assert fitting.interrupted(SimpleNamespace(solutions_=ended))
+    monkeypatch.setattr(fitting, "interrupted", lambda _: True)
     assert run("train", "-q", "two.txt") == 130
     assert load_model("two.txt.model").n_support_.sum() > 0
     assert run("train", "-v", "3", "two.txt") == 130
 
 
 def test_warnings_are_one_line(folder, capsys, monkeypatch):
-    build = machines.build
-    monkeypatch.setattr(machines, "build", lambda *a, **k: build(*a, **k).set_params(max_iter=1))
+    build = fitting.build
+    monkeypatch.setattr(fitting, "build", lambda *a, **k: build(*a, **k).set_params(max_iter=1))
     assert run("train", "-q", "two.txt") == 0
     err = capsys.readouterr().err
     assert err.startswith("jsvm: warning: SVC stopped at a KKT gap")
@@ -392,7 +393,7 @@ def test_grids():
 
 def test_folds_share_classes_and_cover_everything():
     y = np.repeat([1, 2, 3], [30, 20, 10])
-    folds = split(y, 5, 3, stratified=True)
+    folds = fitting.folds(y, argparse.Namespace(folds=5, seed=3, type="c_svc"))
     np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in folds])), range(60))
     for train_part, test in folds:
         np.testing.assert_array_equal(np.bincount(y[test])[1:], [6, 4, 2])

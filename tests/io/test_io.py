@@ -18,7 +18,7 @@ from scipy import sparse
 from jsvm import kernels
 from jsvm.estimators import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall
 from jsvm.io import load_data, load_model, save_data, save_model
-from jsvm.io.rows import Layout, _parse_block, _parse_lines
+from jsvm.io.lines import LineFormat, _parse_block, _parse_words
 
 N, FEATURES = 40, 3
 KERNELS: dict[str, dict[str, Any]] = {
@@ -342,10 +342,10 @@ WORDS = (
 )
 def test_fast_reading_equals_reading_word_by_word(lines, gap, plain, serial):
     block = [(gap.join(words) + "\n").encode() for words in lines]
-    layout = Layout("file", plain, "numbers", serial=serial)
-    fast = _parse_block(b"".join(block), layout)
+    form = LineFormat("file", plain, "numbers", serial=serial)
+    fast = _parse_block(b"".join(block), form)
     if fast is not None:
-        for mine, other in zip(fast, _parse_lines(block, 1, layout), strict=True):
+        for mine, other in zip(fast, _parse_words(block, 1, form), strict=True):
             np.testing.assert_array_equal(mine, other)
             assert mine.shape == other.shape
             assert mine.dtype == other.dtype
@@ -371,7 +371,7 @@ def test_many_blocks_are_one_file(tmp_path, monkeypatch):
     path = tmp_path / "data.txt"
     save_data(path, X, y)
     whole, labels = load_data(path, dense=True)
-    monkeypatch.setattr("jsvm.io.rows.BLOCK_BYTES", 100)
+    monkeypatch.setattr("jsvm.io.lines.BLOCK_BYTES", 100)
     X_again, y_again = load_data(path, dense=True)
     np.testing.assert_array_equal(X_again, whole)
     np.testing.assert_array_equal(y_again, labels)
@@ -432,6 +432,8 @@ def test_a_giant_index_costs_nothing_but_dense_is_refused(tmp_path):
     assert X.nnz == 2
     with pytest.raises(ValueError, match=r"take 29\.8 GiB.*dense=False"):
         load_data(path, dense=True)
+    path.write_text("1 0:1 2000000000:1\n-1 0:2\n")
+    assert load_data(path, precomputed=True)[0].shape == (2, 2_000_000_000)
     path.write_text(
         "svm_type epsilon_svr\nkernel_type linear\nnr_class 2\ntotal_sv 1\nrho 0\nSV\n"
         "1 1:1 2000000000:1\n"

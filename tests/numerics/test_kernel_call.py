@@ -16,11 +16,11 @@ from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.numerics.padding import cast
 from jsvm.numerics.reductions import index_of_max, largest
 from jsvm.solvers import SMO
-from jsvm.solvers.config import Recipe
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.loop import advance, begin
+from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.selection import SELECTIONS
-from jsvm.solvers.tile.whole import in_memory
+from jsvm.solvers.tile.whole import start_whole
 
 on_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels are for CPUs")
 
@@ -145,8 +145,9 @@ RECIPES = [
 @pytest.mark.parametrize("solver", RECIPES, ids=str)
 def test_every_recipe_compiles_and_agrees_with_its_plain_program(solver, dtype, groups):
     program = separable(48, dtype, groups)
-    program = in_memory(jax.tree.map(partial(cast, dtype=np.dtype(dtype)), program))
     recipe = solver.recipe(16, elastic=False)
+    program = jax.tree.map(partial(cast, dtype=np.dtype(dtype)), program)
+    program, _ = start_whole(program, None, recipe)
     tol = 1e-3 if dtype == "float32" else 1e-6
 
     def run(recipe: Recipe, tile):

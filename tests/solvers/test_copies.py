@@ -9,20 +9,15 @@ from references import gap as numpy_gap
 
 from jsvm import SVC, evaluate, kernels, problems, solve
 from jsvm.evaluate import decision_values
-from jsvm.solvers import SMO
-from jsvm.solvers.canonical import canonical
-from jsvm.solvers.layout import innermost
-from jsvm.solvers.tiles import copies
+from jsvm.solvers import SMO, Tuning
+from jsvm.solvers.canonical import canonical, innermost
 from jsvm.solvers.tiles.copies import copies_in
 
 KERNEL = kernels.RBF(0.5)
 MANY = np.random.default_rng(0).integers(0, 24, 90)  # of which example each one is a copy
 
 
-@pytest.fixture
-def any_size(monkeypatch):
-    """Merge in small problems, too."""
-    monkeypatch.setattr(copies, "FEWEST_ENTRIES", 0)
+ANY_SIZE = Tuning(fewest_copied_entries=0)  # merge in small problems, too
 
 
 def machines():
@@ -44,9 +39,9 @@ def machines():
 
 
 @pytest.mark.parametrize("name", machines())
-def test_the_answer_is_that_of_all_examples(name, any_size):
+def test_the_answer_is_that_of_all_examples(name):
     program = machines()[name]
-    merged = solve(program, SMO(tol=1e-8))
+    merged = solve(program, SMO(tol=1e-8, tuning=ANY_SIZE))
     papers = solve(program, SMO(tol=1e-8, block=False))  # never merges
     assert merged.kernel_rows < papers.kernel_rows == 90
     np.testing.assert_allclose(merged.objective, papers.objective, rtol=1e-7)
@@ -63,9 +58,9 @@ def test_the_answer_is_that_of_all_examples(name, any_size):
             np.testing.assert_allclose(merged.alpha[members].sum(), total, atol=1e-10)
 
 
-def test_the_certificate_holds_for_all_examples(any_size):
+def test_the_certificate_holds_for_all_examples():
     X, y = (values[MANY] for values in chess(24))
-    s = solve(problems.c_svc((KERNEL, X), y, 10.0))
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tuning=ANY_SIZE))
     C = np.full(90, 10.0)
     found = numpy_gap(y - rbf(X) @ s.alpha, s.alpha, np.minimum(0, y * C), np.maximum(0, y * C))
     np.testing.assert_allclose(max(found, 0.0), s.violation, atol=1e-10)
@@ -79,9 +74,7 @@ def test_together_and_apart(seed, ridge, endless):
     C = np.inf if endless else rng.uniform(0.1, 10.0)
     machine = problems.squared_svc if ridge else problems.c_svc
     given = machine((KERNEL, X), y, 3.0 if ridge else C)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(copies, "FEWEST_ENTRIES", 0)
-        found = copies_in(canonical(given)[0])
+    found = copies_in(canonical(given)[0], ANY_SIZE)
     assert found is not None
     merged = found.merged()
     low, high = (np.clip(v, -50.0, 50.0) for v in (merged.lower, merged.upper))
@@ -104,38 +97,36 @@ def test_together_and_apart(seed, ridge, endless):
             assert np.sum((own > bounds[0]) & (own < bounds[1])) <= 1
 
 
-def test_what_differs_is_no_copy(any_size):
+def test_what_differs_is_no_copy():
     X = np.repeat(np.eye(3), 30, axis=0)
     y = np.tile([1.0, -1.0], 45)
-    found = copies_in(problems.c_svc((KERNEL, X), y, 1.0))
+    found = copies_in(problems.c_svc((KERNEL, X), y, 1.0), ANY_SIZE)
     assert found is not None
     assert len(found.first) == 6
     costs = np.tile([1.0, 1.0, 2.0, 2.0, 3.0], 18)
-    found = copies_in(problems.c_svc((KERNEL, X), y, costs))
+    found = copies_in(problems.c_svc((KERNEL, X), y, costs), ANY_SIZE)
     assert found is not None
     assert len(found.first) == 18
-    assert (
-        copies_in(problems.c_svc((KERNEL, np.random.default_rng(0).random((90, 3))), y, 1.0))
-        is None
-    )
-    assert copies_in(problems.c_svc(X @ X.T, y, 1.0)) is None
+    others = np.random.default_rng(0).random((90, 3))
+    assert copies_in(problems.c_svc((KERNEL, others), y, 1.0), ANY_SIZE) is None
+    assert copies_in(problems.c_svc(X @ X.T, y, 1.0), ANY_SIZE) is None
 
 
 def test_few_examples_are_left_alone():
     X, y = (values[MANY] for values in chess(24))
-    assert copies_in(problems.c_svc((KERNEL, X), y, 1.0)) is None
+    assert copies_in(problems.c_svc((KERNEL, X), y, 1.0), Tuning()) is None
 
 
-def test_starts_and_checkpoints_are_of_all_examples(any_size, tmp_path):
+def test_starts_and_checkpoints_are_of_all_examples(tmp_path):
     program = machines()["c_svc"]
-    whole = solve(program, SMO(tol=1e-8))
-    again = solve(program, SMO(tol=1e-8), start=whole)
+    whole = solve(program, SMO(tol=1e-8, tuning=ANY_SIZE))
+    again = solve(program, SMO(tol=1e-8, tuning=ANY_SIZE), start=whole)
     assert again.steps <= whole.steps / 2
     np.testing.assert_allclose(again.objective, whole.objective, rtol=1e-10)
-    solve(program, SMO(tol=1e-8), checkpoint=tmp_path / "run")
+    solve(program, SMO(tol=1e-8, tuning=ANY_SIZE), checkpoint=tmp_path / "run")
     with np.load(tmp_path / "run.npz") as content:
         assert content["alpha"].shape == (90,)
-    resumed = solve(program, SMO(tol=1e-8), checkpoint=tmp_path / "run")
+    resumed = solve(program, SMO(tol=1e-8, tuning=ANY_SIZE), checkpoint=tmp_path / "run")
     assert resumed.steps <= whole.steps / 2
     papers = solve(program, SMO(tol=1e-8, block=False), checkpoint=tmp_path / "run")
     np.testing.assert_allclose(papers.objective, whole.objective, rtol=1e-8)

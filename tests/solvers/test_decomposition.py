@@ -1,6 +1,6 @@
 """Many tiles: the same answers as one tile, rows computed once, within the budget."""
 
-import importlib
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,29 +10,23 @@ from problems_for_tests import chess, rbf, regression, two_classes
 from references import gap as numpy_gap
 
 from jsvm import kernels, problems, solve
-from jsvm.solvers import SMO, Status
-from jsvm.solvers.layout import Layout
-from jsvm.solvers.tile.engine import relax_part
-from jsvm.solvers.tiles import decomposition
+from jsvm.solvers import SMO, Status, Tuning
+from jsvm.solvers.canonical import Layout
+from jsvm.solvers.tile.engine import CompiledLoop
 from jsvm.solvers.tiles import rows as rows_module
 from jsvm.solvers.tiles import square as square_module
 from jsvm.solvers.tiles.rows import KernelSource, MatrixSource, Rows, source_of
+from jsvm.solvers.tiles.sources import source_of as hessian_source
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, choose, look
-
-host = importlib.import_module("jsvm.solvers.solve")  # the package has a function of this name
 
 KERNEL = kernels.RBF(0.5)
 DOUBLE = np.dtype("float64")
 
 
-@pytest.fixture
-def tiles(monkeypatch):
-    """Small tiles for small problems; one size, so that few programs are compiled."""
-    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
-    monkeypatch.setattr(decomposition, "TILES", (64,))
-    monkeypatch.setattr(decomposition, "SLOTS", (64,))
-    monkeypatch.setattr(decomposition, "FEWEST_NEWCOMERS", 8)
+# Small tiles for small problems; one size, so that few programs are compiled.
+SMALL = Tuning(largest_whole=0, tiles=(64,), tile_slots=(64,), fewest_newcomers=8)
+TILES = SMO(tuning=SMALL)
 
 
 def machines(n=150):
@@ -62,10 +56,9 @@ KINDS = [
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_many_tiles_agree_with_one(name, monkeypatch, tiles):
+def test_many_tiles_agree_with_one(name):
     program = machines()[name]
-    many = solve(program, SMO(tol=1e-7))
-    monkeypatch.setattr(host, "LARGEST_WHOLE", 10_000)
+    many = solve(program, replace(TILES, tol=1e-7))
     one = solve(program, SMO(tol=1e-7))
     assert many.status == one.status == Status.CONVERGED
     assert len(many.history) > 2
@@ -76,10 +69,10 @@ def test_many_tiles_agree_with_one(name, monkeypatch, tiles):
     np.testing.assert_allclose(Q @ many.alpha, Q @ one.alpha, atol=1e-5)
 
 
-def test_the_certificate_is_that_of_the_point(tiles):
+def test_the_certificate_is_that_of_the_point():
     X, y = chess(200)
     K = rbf(X)
-    s = solve(problems.c_svc((KERNEL, X), y, 1e4), SMO(tol=1e-4))
+    s = solve(problems.c_svc((KERNEL, X), y, 1e4), replace(TILES, tol=1e-4))
     assert s.status == Status.CONVERGED
     G = y - K @ s.alpha
     lower, upper = np.minimum(0, 1e4 * y), np.maximum(0, 1e4 * y)
@@ -89,93 +82,92 @@ def test_the_certificate_is_that_of_the_point(tiles):
     assert abs(s.alpha.sum()) <= 1e-12 * np.abs(s.alpha).sum()
 
 
-def test_few_free_variables_are_solved_to_rounding(tiles):
+def test_few_free_variables_are_solved_to_rounding():
     X, y = chess(200)
-    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-3))
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), replace(TILES, tol=1e-3))
     assert s.violation < 1e-9
 
 
-def test_more_free_variables_than_a_tile_holds(tiles):
+def test_more_free_variables_than_a_tile_holds():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 20)), np.where(np.arange(300) % 2 == 0, 1.0, -1.0)
     program = problems.c_svc((kernels.RBF(0.3), X), y, 100.0)  # almost all are free
-    s = solve(program, SMO(tol=1e-5))
+    s = solve(program, replace(TILES, tol=1e-5))
     free = (s.alpha > program.lower) & (s.alpha < program.upper)
     assert free.sum() > 64
     assert s.status == Status.CONVERGED
     assert s.violation <= 1e-5
 
 
-def test_only_rows_of_variables_that_moved_are_computed(tiles):
+def test_only_rows_of_variables_that_moved_are_computed():
     X = np.concatenate([np.full((100, 2), 50.0), chess(60)[0]])
     y = np.concatenate([np.ones(100), chess(60)[1]])
     cost = np.concatenate([np.zeros(100), np.full(60, 10.0)])  # a hundred are absent
-    s = solve(problems.c_svc((KERNEL, X), y, cost), SMO(tol=1e-5))
+    s = solve(problems.c_svc((KERNEL, X), y, cost), replace(TILES, tol=1e-5))
     assert np.count_nonzero(s.alpha) <= s.kernel_rows <= 60
 
 
 @pytest.mark.parametrize("block", [True, False])
-def test_a_small_cache_changes_the_rows_not_the_answer(block, tiles, monkeypatch):
-    monkeypatch.setattr(host, "LARGEST_WHOLE", -1)
+def test_a_small_cache_changes_the_rows_not_the_answer(block):
     X, y = chess(200)
     program = problems.c_svc((KERNEL, X), y, 10.0)
-    roomy = solve(program, SMO(tol=1e-6))
-    tight = solve(program, SMO(tol=1e-6, cache_size=0.04))  # 25 rows
+    roomy = solve(program, replace(TILES, tol=1e-6))
+    tight = solve(program, replace(TILES, tol=1e-6, cache_size=0.04))  # 25 rows
     assert tight.kernel_rows > roomy.kernel_rows
     assert roomy.kernel_rows <= 200
     np.testing.assert_allclose(tight.objective, roomy.objective, rtol=1e-9)
 
 
-def test_budgets_of_steps_and_statuses(tiles):
+def test_budgets_of_steps_and_statuses():
     X, y = chess(150)
-    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(max_steps=20))
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), replace(TILES, max_steps=20))
     assert s.status == Status.MAX_STEPS
     assert 20 <= s.steps <= 21
     same = np.ones((40, 2))
     labels = np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
-    s = solve(problems.hard_margin((kernels.Linear(), same), labels))
+    s = solve(problems.hard_margin((kernels.Linear(), same), labels), TILES)
     assert s.status == Status.UNBOUNDED
 
 
-def test_a_start_is_kept(tiles):
+def test_a_start_is_kept():
     X, y = chess(150)
     program = problems.c_svc((KERNEL, X), y, 10.0)
-    first = solve(program, SMO(tol=1e-6))
-    again = solve(program, SMO(tol=1e-6), start=first)
+    first = solve(program, replace(TILES, tol=1e-6))
+    again = solve(program, replace(TILES, tol=1e-6), start=first)
     assert again.steps <= 2
     np.testing.assert_allclose(again.objective, first.objective, rtol=1e-12)
 
 
-def test_a_kernel_of_the_host(tiles):
+def test_a_kernel_of_the_host():
     X, y = chess(80)
     slow = kernels.Function(lambda A, B: rbf(np.asarray(A), np.asarray(B)), on_host=True)
-    s = solve(problems.c_svc((slow, X), y, 10.0), SMO(tol=1e-6))
-    t = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-6))
+    s = solve(problems.c_svc((slow, X), y, 10.0), replace(TILES, tol=1e-6))
+    t = solve(problems.c_svc((KERNEL, X), y, 10.0), replace(TILES, tol=1e-6))
     np.testing.assert_allclose(s.objective, t.objective, rtol=1e-9)
 
 
-def test_a_kernel_with_nan_is_an_error(tiles):
+def test_a_kernel_with_nan_is_an_error():
     X, y = chess(80)
 
     def broken(A, B):
         return np.full((len(A), len(B)), np.nan)
 
     with pytest.raises(ValueError, match="NaN or infinity"):
-        solve(problems.c_svc((kernels.Function(broken, on_host=True), X), y, 10.0))
+        solve(problems.c_svc((kernels.Function(broken, on_host=True), X), y, 10.0), TILES)
 
 
-def test_classes_that_overlap_have_no_hard_margin(tiles):
+def test_classes_that_overlap_have_no_hard_margin():
     X = np.random.default_rng(0).normal(size=(80, 2))
     y = np.where(np.arange(80) % 2, 1.0, -1.0)
-    s = solve(problems.hard_margin((kernels.Linear(), X), y))
+    s = solve(problems.hard_margin((kernels.Linear(), X), y), TILES)
     assert s.status == Status.UNBOUNDED
 
 
-def test_float32_rows_give_float64_answers(tiles):
+def test_float32_rows_give_float64_answers():
     X, y = chess(150)
     program = problems.c_svc((KERNEL, X), y, 1e4)
-    s = solve(program, SMO(tol=1e-4), dtype="float32")
-    exact = solve(program, SMO(tol=1e-8))
+    s = solve(program, replace(TILES, tol=1e-4), dtype="float32")
+    exact = solve(program, replace(TILES, tol=1e-8))
     assert s.status == Status.CONVERGED
     assert numpy_gap(y - rbf(X) @ s.alpha, s.alpha, program.lower, program.upper) <= 1e-4
     np.testing.assert_allclose(s.objective, exact.objective, rtol=1e-5)
@@ -272,7 +264,7 @@ class TestRows:
 def source_for(X, gamma):
     """Return where the solver would take the kernel rows of these 40 points from."""
     program = problems.one_class((kernels.RBF(gamma), X), 0.5)
-    source = host._source(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
+    source = hessian_source(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
     assert isinstance(source, KernelSource)
     return source
 
@@ -419,28 +411,28 @@ def test_a_large_square_is_computed_in_strips(monkeypatch):
 
 
 @pytest.mark.parametrize("key", [0, 2])
-def test_an_answer_that_passes_is_polished(key, tiles):
+def test_an_answer_that_passes_is_polished(key):
     """A variable that has to leave its bound is no reason to stop at the tolerance."""
     X, y = chess(300, key)
-    s = solve(problems.c_svc((KERNEL, X), y, 1000.0))
+    s = solve(problems.c_svc((KERNEL, X), y, 1000.0), TILES)
     assert s.status == Status.CONVERGED
     assert s.violation < 1e-9
-    again = solve(problems.c_svc((KERNEL, X), y, 1000.0), start=s)  # there is nothing to do
+    again = solve(problems.c_svc((KERNEL, X), y, 1000.0), TILES, start=s)  # nothing to do
     assert again.steps == 0
     assert again.violation < 1e-9
 
 
-def test_tiles_of_half_the_bytes(tiles, monkeypatch):
+def test_tiles_of_half_the_bytes(monkeypatch):
     """Pair steps in float32 lead to the same answer, with sums kept in float64."""
-    monkeypatch.setattr(decomposition, "SLOTS", (1,))  # no block steps
     X, y = chess(200)
-    used = []
+    used, relax = [], CompiledLoop.relax
     monkeypatch.setattr(
-        decomposition,
-        "relax_part",
-        lambda tile, *rest: used.append(tile.matrix.dtype) or relax_part(tile, *rest),
+        CompiledLoop,
+        "relax",
+        lambda self, tile, *rest: used.append(tile.matrix.dtype) or relax(self, tile, *rest),
     )
-    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-6))
+    without_blocks = replace(SMALL, tile_slots=(1,))
+    s = solve(problems.c_svc((KERNEL, X), y, 10.0), SMO(tol=1e-6, tuning=without_blocks))
     assert np.float32 in used
     assert np.float64 in used
     assert s.status == Status.CONVERGED

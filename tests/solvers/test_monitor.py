@@ -1,18 +1,20 @@
 """The host loop that people like: bars, limits, interruption, callbacks, checkpoints."""
 
-import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from problems_for_tests import chess, rbf
 
 from jsvm import SVC, kernels, problems, solve
-from jsvm.solvers import SMO, Status, monitor
-from jsvm.solvers.tiles import decomposition
-
-host = importlib.import_module("jsvm.solvers.solve")  # the package has a function of this name
+from jsvm.solvers import SMO, Status, Tuning, checkpoint, monitor
 
 KERNEL = kernels.RBF(0.5)
+LEVELS = {
+    "whole": SMO(),
+    "tiles": SMO(tuning=Tuning(largest_whole=0, tiles=(64,), tile_slots=(64,))),
+}
+TILES = LEVELS["tiles"]
 KEYS = {
     "violation",
     "objective",
@@ -25,11 +27,7 @@ KEYS = {
 
 
 @pytest.fixture(params=["whole", "tiles"])
-def level(request, monkeypatch):
-    if request.param == "tiles":
-        monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
-        monkeypatch.setattr(decomposition, "TILES", (64,))
-        monkeypatch.setattr(decomposition, "SLOTS", (64,))
+def level(request):
     return request.param
 
 
@@ -39,7 +37,7 @@ def program(n=150, C=10.0):
 
 
 def test_history_has_a_line_a_round(level):
-    s = solve(program())
+    s = solve(program(), LEVELS[level])
     assert all(set(line) == KEYS for line in s.history)
     last = s.history[-1]
     assert last["steps"] == s.steps
@@ -54,43 +52,36 @@ def test_history_has_a_line_a_round(level):
 
 
 def test_the_bar_shows_what_matters(level, capsys):
-    solve(program(), progress=True)
+    solve(program(), LEVELS[level], progress=True)
     shown = capsys.readouterr().err
     for name in ("gap=", "objective=", "sv=", "rows="):
         assert name in shown
 
 
 def test_silence_without_a_bar(level, capsys):
-    solve(program())
+    solve(program(), LEVELS[level])
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_callback_sees_every_round_and_may_stop(monkeypatch):
-    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
-    monkeypatch.setattr(decomposition, "TILES", (64,))
-    monkeypatch.setattr(decomposition, "SLOTS", (64,))
+def test_a_callback_sees_every_round_and_may_stop():
     seen = []
-    full = solve(program(), callback=seen.append)
+    full = solve(program(), TILES, callback=seen.append)
     assert tuple(seen) == full.history
-    stopped = solve(program(), callback=lambda facts: facts["steps"] > 30)
+    stopped = solve(program(), TILES, callback=lambda facts: facts["steps"] > 30)
     assert stopped.status == Status.INTERRUPTED
     assert stopped.steps < full.steps
     assert stopped.violation > 1e-3
     assert stopped.objective < 0
-    rest = solve(program(), start=stopped)
+    rest = solve(program(), TILES, start=stopped)
     np.testing.assert_allclose(rest.objective, full.objective, rtol=1e-8)
 
 
-def test_interruption_returns_a_certified_point(monkeypatch):
-    monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
-    monkeypatch.setattr(decomposition, "TILES", (64,))
-    monkeypatch.setattr(decomposition, "SLOTS", (64,))
-
+def test_interruption_returns_a_certified_point():
     def press(facts):
         if facts["steps"] > 30:
             raise KeyboardInterrupt
 
-    s = solve(program(), callback=press)
+    s = solve(program(), TILES, callback=press)
     assert s.status == Status.INTERRUPTED
     X, y = chess(150)
     assert s.objective == pytest.approx(0.5 * s.alpha @ rbf(X) @ s.alpha - y @ s.alpha, rel=1e-9)
@@ -108,7 +99,7 @@ def test_interruption_before_the_first_round_is_over():
 
 
 def test_the_time_limit_is_kept(level):
-    s = solve(program(C=1e6), SMO(tol=1e-12, time_limit=0.0))
+    s = solve(program(C=1e6), replace(LEVELS[level], tol=1e-12, time_limit=0.0))
     assert s.status in (Status.TIME_LIMIT, Status.CONVERGED, Status.STALLED)
     if level == "tiles":
         assert s.status == Status.TIME_LIMIT
@@ -118,15 +109,16 @@ def test_the_time_limit_is_kept(level):
 class TestCheckpoint:
     def test_a_stopped_run_goes_on(self, level, tmp_path):
         path = tmp_path / "run.npz"
-        stopped = solve(program(), SMO(max_steps=40), checkpoint=path)
+        solver = LEVELS[level]
+        stopped = solve(program(), replace(solver, max_steps=40), checkpoint=path)
         assert stopped.status == Status.MAX_STEPS
         assert path.exists()
-        rest = solve(program(), checkpoint=path)
-        full = solve(program())
+        rest = solve(program(), solver, checkpoint=path)
+        full = solve(program(), solver)
         assert rest.status == Status.CONVERGED
         assert rest.history[0]["objective"] <= stopped.objective  # not from the beginning
         np.testing.assert_allclose(rest.objective, full.objective, rtol=1e-8)
-        again = solve(program(), checkpoint=path)
+        again = solve(program(), solver, checkpoint=path)
         assert again.steps <= 2
 
     def test_regression_keeps_both_variables_of_an_example(self, tmp_path):
@@ -139,13 +131,10 @@ class TestCheckpoint:
         np.testing.assert_allclose(again.alpha, first.alpha, atol=1e-8)
 
     def test_saved_now_and_then(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(monitor, "CHECKPOINT_SECONDS", 0.0)
-        monkeypatch.setattr(host, "LARGEST_WHOLE", 0)
-        monkeypatch.setattr(decomposition, "TILES", (64,))
-        monkeypatch.setattr(decomposition, "SLOTS", (64,))
+        monkeypatch.setattr(checkpoint.Checkpoint.__init__, "__defaults__", (0.0,))
         path = tmp_path / "run.npz"
         there = []
-        solve(program(), checkpoint=path, callback=lambda _: there.append(path.exists()))
+        solve(program(), TILES, checkpoint=path, callback=lambda _: there.append(path.exists()))
         assert there[0] is False
         assert all(there[1:])
         assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]

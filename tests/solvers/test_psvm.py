@@ -19,8 +19,9 @@ from jsvm import kernels, problems, solve
 from jsvm.numerics.elimination import solve_positive
 from jsvm.problems.matrix_data import MatrixData
 from jsvm.solvers import PSMO, SMO, Status, epsilon_path, held_out
+from jsvm.solvers.potential import PotentialTuning
 from jsvm.solvers.potential.paper_block import block_update
-from jsvm.solvers.potential.paper_steps import _pair
+from jsvm.solvers.potential.paper_steps import minimise_pair
 from jsvm.solvers.potential.violation import violations
 
 TOL = 1e-9
@@ -76,7 +77,7 @@ def made(kind, seed=0):
 
 
 def kkt(K, y, alpha, C, epsilon):
-    """000, eq. 25, case by case."""
+    """Return the largest d_j of Knebel et al. 2008, eq. 25, case by case."""
     F = K.T @ (K @ alpha - y)
     worst = 0.0
     for a, f in zip(alpha, F, strict=True):
@@ -477,12 +478,13 @@ class TestParts:
         a, g = rng.uniform(0, 1, 2), 3 * rng.normal(size=2)
         with jax.enable_x64(True):
             one = jnp.ones(1)
-            new = _pair(
+            new = minimise_pair(
                 (jnp.asarray(a[0]), a[1] * one),
                 (jnp.asarray(g[0]), g[1] * one),
                 (jnp.asarray(1.0), one, q * one),
                 (jnp.asarray(0.0), jnp.asarray(1.5)),
                 (0.0 * one, 1.5 * one),
+                PotentialTuning().flat_pair,
             )
         new = np.array([float(new[0][0]), float(new[1][0])])
         Q = np.array([[1.0, q], [q, 1.0]])

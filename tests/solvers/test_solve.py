@@ -14,8 +14,9 @@ from references import gap as numpy_gap
 from jsvm import Machine, kernels, problems, solve
 from jsvm.numerics.padding import bucket
 from jsvm.problems.certificate import gap
-from jsvm.solvers import SMO, Status, solve_batch
-from jsvm.solvers.tile import loop, whole
+from jsvm.solvers import SMO, Status, Tuning, solve_batch
+from jsvm.solvers.tile import loop
+from jsvm.solvers.tile.engine import CompiledLoop
 from jsvm.solvers.tile.selection import SELECTIONS
 from jsvm.solvers.tile.steps import STEPS
 from jsvm.solvers.tile.stopping import joachims
@@ -294,27 +295,23 @@ def test_the_budget_of_steps_is_kept_and_resumed():
     assert solve(program, SMO(max_steps=0)).status == Status.MAX_STEPS
 
 
-def short_turns(monkeypatch):
-    monkeypatch.setattr(whole, "WORK_PER_TURN", 1)
-    monkeypatch.setattr(whole, "SHORTEST_TURN", 7)  # pair steps
+SHORT_TURNS = SMO(block=False, tol=1e-6, tuning=Tuning(turn_work=1, shortest_turn=7))
 
 
-def test_turns_do_not_change_the_path(monkeypatch):
+def test_turns_do_not_change_the_path():
     X, y = chess(96)
     program = problems.c_svc(rbf(X), y, 100.0)
     whole = solve(program, SMO(block=False, tol=1e-6))
-    short_turns(monkeypatch)
-    turns = solve(program, SMO(block=False, tol=1e-6))
+    turns = solve(program, SHORT_TURNS)
     assert len(turns.history) > 3
     assert turns.steps == whole.steps
     np.testing.assert_array_equal(turns.alpha, whole.alpha)
     assert [h["steps"] for h in turns.history] == sorted(h["steps"] for h in turns.history)
 
 
-def test_the_time_limit_returns_the_point_reached(monkeypatch):
-    short_turns(monkeypatch)
+def test_the_time_limit_returns_the_point_reached():
     X, y = chess(96)
-    s = solve(problems.c_svc(rbf(X), y, 100.0), SMO(block=False, tol=1e-6, time_limit=0.0))
+    s = solve(problems.c_svc(rbf(X), y, 100.0), replace(SHORT_TURNS, time_limit=0.0))
     assert s.status == Status.TIME_LIMIT
     assert s.steps == 7
     assert s.objective < 0
@@ -322,17 +319,18 @@ def test_the_time_limit_returns_the_point_reached(monkeypatch):
 
 
 def test_interruption_loses_nothing(monkeypatch):
-    short_turns(monkeypatch)
     X, y = chess(96)
     program = problems.c_svc(rbf(X), y, 100.0)
-    calls = []
+    calls, advance = [], CompiledLoop.advance
 
-    def interrupted(*arguments):
+    def interrupted(self, tile, start, progress, *limits):
+        if progress is None:
+            return advance(self, tile, start, progress, *limits)
         calls.append(1)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(whole, "_next", interrupted)
-    s = solve(program, SMO(block=False, tol=1e-6))
+    monkeypatch.setattr(CompiledLoop, "advance", interrupted)
+    s = solve(program, SHORT_TURNS)
     assert s.status == Status.INTERRUPTED
     assert s.steps == 7
     monkeypatch.undo()

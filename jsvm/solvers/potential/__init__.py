@@ -2,6 +2,7 @@
 
 from jsvm.solvers.potential.path import epsilon_path
 from jsvm.solvers.potential.psmo import PSMO
-from jsvm.solvers.potential.solve_psvm import solve_potential, solve_potential_traced
+from jsvm.solvers.potential.psvm_tuning import PotentialTuning
+from jsvm.solvers.potential.solve_psvm import PsvmFamily
 
-__all__ = ["PSMO", "epsilon_path", "solve_potential", "solve_potential_traced"]
+__all__ = ["PSMO", "PotentialTuning", "PsvmFamily", "epsilon_path"]

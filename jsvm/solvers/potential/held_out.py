@@ -3,7 +3,8 @@
 An example is left out by weight zero: its row of K vanishes, and the columns are normalised without
 it, so all folds have the shape of the whole problem. In pairwise data its column goes too, by a
 bound of zero. Problems of a few hundred variables are solved all together; larger ones one after
-the other, each started from the support features of the one before ("priming", 003, B.3).
+the other, each started from the support features of the one before ("priming", Hochreiter &
+Obermayer 2004, B.3).
 """
 
 from collections.abc import Sequence
@@ -17,15 +18,12 @@ from jaxtyping import Int, Real
 
 from jsvm._typing import Array
 from jsvm.precision import scope, working_dtype
-from jsvm.problems.matrix_data import DenseMatrix, as_matrix_data, normalised
+from jsvm.problems.matrix_data import DenseMatrix, Normalised, as_matrix_data, normalised
 from jsvm.problems.potential import psvm
+from jsvm.problems.program import QuadraticProgram, namespace
 from jsvm.solvers.potential.psmo import PSMO
-from jsvm.solvers.potential.solve_psvm import DOUBLE, solve_potential_traced
-from jsvm.solvers.solve import solve
+from jsvm.solvers.potential.solve_psvm import DOUBLE, PsvmFamily
 from jsvm.solvers.status import Status
-
-LARGEST_TOGETHER = 300  # variables of problems that are solved all together
-BATCH_BYTES = 2**28
 
 
 class HeldOut(NamedTuple):
@@ -65,7 +63,7 @@ def held_out(
     folds : sequence of integer arrays, optional
         The examples that are left out together; by default each by itself.
     pairwise : bool
-        Row objects are the examples: who is left out is no feature either.
+        The row objects are the examples; one that is left out is not a feature either.
     scaling : {'length', 'variance'}
         As for :func:`jsvm.problems.normalised`.
     solver : PSMO, optional
@@ -96,77 +94,81 @@ def held_out(
     bounds = np.full((len(folds), count), float(C))
     if pairwise:
         bounds = np.where(weights > 0, bounds, 0.0)
-    small = count <= LARGEST_TOGETHER if together is None else together
+    small = count <= solver.tuning.together_variables if together is None else together
+    machines = Folds(data.rows, y, weights, bounds, float(epsilon))
     find = _all_together if small else _one_by_one
-    coefficients, offsets, converged = find(
-        data, y, weights, bounds, float(epsilon), scaling, solver, dtype
-    )
+    coefficients, offsets, converged = find(machines, scaling, solver, working_dtype(dtype))
     outputs = np.full(length, np.nan)
     for k, fold in enumerate(folds):
         outputs[fold] = coefficients[k] @ data.rows[:, fold] + offsets[k]
     return HeldOut(outputs, np.count_nonzero(coefficients, axis=1), converged)
 
 
+class Folds(NamedTuple):
+    """Kᵀ, the targets, and for every fold the weights of the examples and the bounds of |α|."""
+
+    rows: Any
+    y: Any
+    weights: Any
+    bounds: Any
+    epsilon: Any
+
+    def machine(
+        self, weight: Any, bound: Any, scaling: str
+    ) -> tuple[Normalised, Any, QuadraticProgram]:
+        """Return K normalised without the fold, the mean of its targets, and its program."""
+        K = normalised(DenseMatrix(self.rows), scaling, weight)
+        mean = weight @ self.y / weight.sum()
+        root = namespace(weight).sqrt(weight)
+        return K, mean, psvm(K, root * (self.y - mean), bound, self.epsilon)
+
+
+def _raw(K: Normalised, alpha: Any, mean: Any) -> tuple[Any, Any]:
+    """Return the coefficients of the columns that are not normalised, and the offset."""
+    xp = namespace(alpha)
+    scale = xp.where(K.scale > 0, K.scale, 1.0)
+    coefficients = xp.where(K.scale > 0, alpha / scale, 0.0)
+    return coefficients, mean - coefficients @ K.mean
+
+
 def _one_by_one(
-    data: DenseMatrix,
-    y: np.ndarray,
-    weights: np.ndarray,
-    bounds: np.ndarray,
-    epsilon: float,
-    scaling: str,
-    solver: PSMO,
-    dtype: Any,
+    folds: Folds, scaling: str, solver: PSMO, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    coefficients, offsets = np.zeros_like(bounds), np.zeros(len(weights))
-    alpha, converged = np.zeros(bounds.shape[1]), True
-    for k, (weight, bound) in enumerate(zip(weights, bounds, strict=True)):
+    coefficients, offsets = np.zeros_like(folds.bounds), np.zeros(len(folds.weights))
+    alpha, converged = np.zeros(folds.bounds.shape[1]), True
+    for k, (weight, bound) in enumerate(zip(folds.weights, folds.bounds, strict=True)):
         with scope(DOUBLE):
-            K = normalised(data, scaling, weight)
-            mean = weight @ y / weight.sum()
-            problem = psvm(K, np.sqrt(weight) * (y - mean), bound, epsilon)
-        start = np.clip(alpha, -bound, bound)
-        solution = solve(problem, solver, start, dtype=dtype)
+            K, mean, problem = folds.machine(weight, bound, scaling)
+        family = PsvmFamily(K, solver, dtype)
+        solution = family.solve(problem, np.clip(alpha, -bound, bound))
+        family.release()
         alpha, converged = solution.alpha, converged and solution.status == Status.CONVERGED
-        scale, means = np.asarray(K.scale), np.asarray(K.mean)
-        coefficients[k] = np.divide(alpha, scale, out=np.zeros_like(alpha), where=scale > 0)
-        offsets[k] = mean - coefficients[k] @ means
+        coefficients[k], offsets[k] = _raw(K, alpha, mean)
     return coefficients, offsets, converged
 
 
 def _all_together(
-    data: DenseMatrix,
-    y: np.ndarray,
-    weights: np.ndarray,
-    bounds: np.ndarray,
-    epsilon: float,
-    scaling: str,
-    solver: PSMO,
-    dtype: Any,
+    folds: Folds, scaling: str, solver: PSMO, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    chosen, count = working_dtype(dtype), bounds.shape[1]
-    batch = max(1, BATCH_BYTES // (8 * count * (count + data.shape[0])))
+    count, length = folds.rows.shape
+    batch = max(1, solver.tuning.together_bytes // (8 * count * (count + length)))
     parts = []
-    with scope(chosen):
-        rows, targets = (jnp.asarray(v, chosen) for v in (data.rows, y))
-        for begin in range(0, len(weights), batch):
-            w, b = (jnp.asarray(v[begin : begin + batch], chosen) for v in (weights, bounds))
-            found = _solve_some(rows, targets, w, b, epsilon, scaling, solver)
+    with scope(dtype):
+        rows, y = (jnp.asarray(v, dtype) for v in (folds.rows, folds.y))
+        for begin in range(0, len(folds.weights), batch):
+            some = slice(begin, begin + batch)
+            weights, bounds = (jnp.asarray(v[some], dtype) for v in (folds.weights, folds.bounds))
+            found = _solve_some(Folds(rows, y, weights, bounds, folds.epsilon), scaling, solver)
             parts.append([np.asarray(v) for v in found])
     coefficients, offsets, status = (np.concatenate(part) for part in zip(*parts, strict=True))
     return coefficients, offsets, bool((status == Status.CONVERGED).all())
 
 
 @partial(jax.jit, static_argnames=("scaling", "solver"))
-def _solve_some(
-    rows: Any, y: Any, weights: Any, bounds: Any, epsilon: Any, scaling: str, solver: PSMO
-) -> tuple[Any, Any, Any]:
+def _solve_some(folds: Folds, scaling: str, solver: PSMO) -> tuple[Any, Any, Any]:
     def one(weight: Any, bound: Any) -> tuple[Any, Any, Any]:
-        K = normalised(DenseMatrix(rows), scaling, weight)
-        mean = jnp.dot(weight, y) / jnp.sum(weight)
-        problem = psvm(K, jnp.sqrt(weight) * (y - mean), bound, epsilon)
-        solution = solve_potential_traced(problem, solver, None)
-        scale = jnp.where(K.scale > 0, K.scale, 1.0)
-        coefficients = jnp.where(K.scale > 0, solution.alpha / scale, 0.0)
-        return coefficients, mean - jnp.dot(coefficients, K.mean), solution.status
+        K, mean, problem = folds.machine(weight, bound, scaling)
+        solution = solver.solve_traced(problem, None)
+        return *_raw(K, solution.alpha, mean), solution.status
 
-    return jax.vmap(one)(weights, bounds)
+    return jax.vmap(one)(folds.weights, folds.bounds)

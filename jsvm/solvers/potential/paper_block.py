@@ -1,14 +1,15 @@
-"""The recursive block update of 000, appendix B: a few variables at once, by Cholesky.
+"""The recursive block update of Knebel et al. 2008, appendix B: a few variables at once.
 
-The free minimum of the block is found; if it leaves the box of no more than four variables, one of
-them is fixed at its bound and the rest is solved again, and so on. If more leave, it is given up.
+The free minimum of the block is found by Cholesky; if it leaves the box of at most four variables,
+one of them is fixed at its bound and the rest is solved again, and so on. If more leave, the update
+is given up.
 """
 
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-MOST_BOUNDED = 4
+MOST_BOUNDED = 4  # variables (Knebel et al. 2008, appendix B)
 
 
 def block_update(
@@ -18,7 +19,7 @@ def block_update(
     lower: Float[np.ndarray, " m"],
     upper: Float[np.ndarray, " m"],
 ) -> Float[np.ndarray, " m"]:
-    """Return the minimiser of ½αᵀQα − lᵀα in the box, or α itself where it is given up.
+    """Return the minimiser of ½αᵀQα − lᵀα in the box, or α itself where that is given up.
 
     Examples
     --------
@@ -29,9 +30,9 @@ def block_update(
     block = _Block(Q, linear, lower, upper)
     try:
         found = block.optimise(alpha, list(range(len(alpha))))
-    except LinAlgError:  # singular: steps of pairs go on
+    except LinAlgError:  # singular: leave it to pair steps
         return alpha
-    # As printed, a value may come from a branch that was given up: it has to be better to count.
+    # The recursion as printed may return a value of a branch that was given up.
     return found if block.value(found) <= block.value(alpha) else alpha
 
 

@@ -1,38 +1,64 @@
-"""The steps of 000 on one or two variables, with rows of Q at hand only for variables that move.
+"""The steps of Knebel et al. 2008 on one or two variables.
 
-A variable stays on its side of zero during a step: its box is [0, U] or [L, 0] by its sign, and a
-variable at zero tries both (000, eqs. 23, 24). F of the paper is −G.
+Rows of Q are at hand only for variables that move. A variable stays on its side of zero during a
+step: its box is [0, U] or [L, 0] by its sign, and a variable at zero tries both (eqs. 23, 24). F of
+the paper is −G.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
-from jaxtyping import Float, Int
 
 from jsvm._typing import Array
 from jsvm.numerics.reductions import index_of_max
 
-FLAT = 1e-12  # a pair with 1 − cos² below it is moved one variable at a time
 
-
-class Rows(NamedTuple):
+class RowCache(NamedTuple):
     """Rows of Q: `slot` tells where the row of a variable is, −1 for nowhere."""
 
     values: Array
     slot: Array
     diagonal: Array
 
+    def row(self, j: Array) -> Array:
+        """Return the row of variable j; any row if it is not there."""
+        place = jnp.maximum(self.slot[j], 0)
+        return lax.dynamic_index_in_dim(self.values, place, 0, keepdims=False)
 
-class Box(NamedTuple):
+
+class EpsilonBox(NamedTuple):
     """Bounds of the variables, and ε."""
 
     lower: Array
     upper: Array
     epsilon: Array
 
+    def side(self, sign: float) -> tuple[Array, Array]:
+        """Return the box on one side of zero (Knebel et al. 2008, eqs. 23, 24)."""
+        zero = jnp.zeros_like(self.upper)
+        return (zero, self.upper) if sign > 0 else (self.lower, zero)
 
-class Move(NamedTuple):
+
+class PaperState(NamedTuple):
+    """The state between two steps."""
+
+    alpha: Any
+    gradient: Any
+    changed: Any  # which variables changed since the last block optimisation
+    bounded: Any  # which have hit ±C since then
+    changed_count: Any = np.int32(0)
+    bounded_count: Any = np.int32(0)
+    since: Any = np.int32(0)  # steps since then
+    steps: Any = np.int32(0)
+    violation: Any = np.float64(np.inf)  # the largest d_j
+    i: Any = np.int32(0)  # and where it is
+    missing: Any = np.int32(-1)  # the variable whose row is wanted, or −1
+    stuck: Any = np.bool_(False)  # whether the last step moved nothing
+
+
+class PaperMove(NamedTuple):
     """New values of variables i and k; `missing` is a variable whose row is wanted first, or −1."""
 
     i: Array
@@ -44,49 +70,35 @@ class Move(NamedTuple):
     missing: Array
 
 
-def single(
-    rows: Rows,
-    box: Box,
-    alpha: Float[Array, " p"],
-    gradient: Float[Array, " p"],
-    i: Int[Array, ""],
-) -> Move:
-    """Minimise over α_i alone (000, appendix A, eq. 28)."""
-    slot = rows.slot[i]
-    row = _row(rows, slot)
-    best = alpha[i]
+def single(rows: RowCache, box: EpsilonBox, state: PaperState, flat: float) -> PaperMove:
+    """Minimise over α_i alone (Knebel et al. 2008, appendix A, eq. 28); `flat` is not used."""
+    i, row = state.i, rows.row(state.i)
+    now = best = state.alpha[i]
     for sign in (1.0, -1.0):
-        low, high = _side(box.lower[i], box.upper[i], sign)
-        free = alpha[i] + (gradient[i] - sign * box.epsilon) / rows.diagonal[i]
-        new = jnp.clip(free, low, high)
-        allowed = alpha[i] * sign >= 0
-        farther = jnp.abs(new - alpha[i]) > jnp.abs(best - alpha[i])
-        best = jnp.where(allowed & farther, new, best)
-    missing = jnp.where(slot < 0, i, -1)
-    return Move(i, i, best, best, row, jnp.zeros_like(row), missing)
+        low, high = box.side(sign)
+        free = now + (state.gradient[i] - sign * box.epsilon) / rows.diagonal[i]
+        new = jnp.clip(free, low[i], high[i])
+        farther = jnp.abs(new - now) > jnp.abs(best - now)
+        best = jnp.where((now * sign >= 0) & farther, new, best)
+    missing = jnp.where(rows.slot[i] < 0, i, -1)
+    return PaperMove(i, i, best, best, row, jnp.zeros_like(row), missing)
 
 
-def dual(
-    rows: Rows,
-    box: Box,
-    alpha: Float[Array, " p"],
-    gradient: Float[Array, " p"],
-    i: Int[Array, ""],
-) -> Move:
-    """Minimise over α_i and the α_k for which one of the two moves most (000, eqs. 22, 26)."""
-    slot = rows.slot[i]
-    row = _row(rows, slot)
+def dual(rows: RowCache, box: EpsilonBox, state: PaperState, flat: float) -> PaperMove:
+    """Minimise over α_i and the α_k for which one of the two moves most (eqs. 22, 26)."""
+    i, row, alpha, gradient = state.i, rows.row(state.i), state.alpha, state.gradient
     places = lax.iota(jnp.int32, alpha.shape[0])
     best = jnp.where(places == i, -1.0, 0.0), alpha[i] + 0.0 * alpha, alpha
     for sign_i in (1.0, -1.0):
-        side_i = _side(box.lower[i], box.upper[i], sign_i)
+        low, high = box.side(sign_i)
         for sign_k in (1.0, -1.0):
-            new_i, new_k = _pair(
+            new_i, new_k = minimise_pair(
                 (alpha[i], alpha),
                 (gradient[i] - sign_i * box.epsilon, gradient - sign_k * box.epsilon),
                 (rows.diagonal[i], rows.diagonal, row),
-                side_i,
-                _side(box.lower, box.upper, sign_k),
+                (low[i], high[i]),
+                box.side(sign_k),
+                flat,
             )
             allowed = (alpha[i] * sign_i >= 0) & (alpha * sign_k >= 0) & (places != i)
             far = jnp.maximum(jnp.abs(new_i - alpha[i]), jnp.abs(new_k - alpha))
@@ -97,30 +109,31 @@ def dual(
                 for new, old in zip((far, new_i, new_k), best, strict=True)
             )
     k, _ = index_of_max(best[0])
-    slot_k = rows.slot[k]
-    missing = jnp.where(slot < 0, i, jnp.where(slot_k < 0, k, -1))
-    return Move(i, k, best[1][k], best[2][k], row, _row(rows, slot_k), missing)
+    missing = jnp.where(rows.slot[i] < 0, i, jnp.where(rows.slot[k] < 0, k, -1))
+    return PaperMove(i, k, best[1][k], best[2][k], row, rows.row(k), missing)
 
 
 STEPS = {"single": single, "dual": dual}
 
 
-def _pair(
+def minimise_pair(
     alpha: tuple[Array, Array],
     ascent: tuple[Array, Array],
     Q: tuple[Array, Array, Array],
     side_i: tuple[Array, Array],
     side_k: tuple[Array, Array],
+    flat_pair: float,
 ) -> tuple[Array, Array]:
     """Return the exact minimiser over two variables in their boxes, for one i and all k.
 
-    If the free minimum is inside (case A of Fig. 2) that is it. Otherwise the minimum is on the
-    edge of a violated bound, with the other variable at its own optimum there, cut to its box:
-    one edge (B, C), or the better of two (D, E; both end in the same corner in F).
+    `flat_pair` is the largest 1 − cos² at which the pair is moved one variable at a time. If the
+    free minimum is inside (case A of Fig. 2) that is it. Otherwise the minimum is on the edge of a
+    violated bound, with the other variable at its own optimum there, clipped to its box: one edge
+    (B, C), or the better of two (D, E; both end in the same corner in F).
     """
     (a_i, a_k), (g_i, g_k), (Q_ii, Q_kk, Q_ik) = alpha, ascent, Q
     determinant = Q_ii * Q_kk - Q_ik**2
-    flat = determinant <= FLAT * Q_ii * Q_kk
+    flat = determinant <= flat_pair * Q_ii * Q_kk
     safe = jnp.where(flat, 1.0, determinant)
     free_i = a_i + jnp.where(flat, g_i / Q_ii, (g_i * Q_kk - g_k * Q_ik) / safe)
     free_k = a_k + jnp.where(flat, 0.0, (g_k * Q_ii - g_i * Q_ik) / safe)
@@ -142,12 +155,3 @@ def _pair(
     new_i = jnp.where(inside, free_i, jnp.where(take_second, second_i, first_i))
     new_k = jnp.where(inside, free_k, jnp.where(take_second, second_k, first_k))
     return new_i, new_k
-
-
-def _side(lower: Array, upper: Array, sign: float) -> tuple[Array, Array]:
-    """Return the box on one side of zero (000, eqs. 23, 24)."""
-    return (jnp.zeros_like(upper), upper) if sign > 0 else (lower, jnp.zeros_like(lower))
-
-
-def _row(rows: Rows, slot: Array) -> Array:
-    return lax.dynamic_index_in_dim(rows.values, jnp.maximum(slot, 0), 0, keepdims=False)

@@ -1,16 +1,14 @@
 """Solutions of a P-SVM along a grid of ε, each started from the one before."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from jsvm.precision import at_once, scope, working_dtype
-from jsvm.problems import Normal, QuadraticProgram, validate
-from jsvm.solvers.monitor import Monitor
+from jsvm.problems import Normal, QuadraticProgram
 from jsvm.solvers.potential.psmo import PSMO
-from jsvm.solvers.potential.psvm_tiles import Tiles
-from jsvm.solvers.potential.solve_psvm import DOUBLE, certified, prepared
+from jsvm.solvers.potential.solve_psvm import PsvmFamily
 from jsvm.solvers.status import Solution
 
 
@@ -25,7 +23,7 @@ def epsilon_path(
     """Solve a P-SVM for several ε, from the largest to the smallest.
 
     The matrix is prepared once, and the tile of one ε is the beginning of the next: support
-    features for a large ε mostly remain so for a smaller one (000, section 4).
+    features for a large ε mostly remain so for a smaller one (Knebel et al. 2008, section 4).
 
     Parameters
     ----------
@@ -55,17 +53,11 @@ def epsilon_path(
     grid = np.asarray(epsilons, float)
     if grid.ndim != 1 or not (np.isfinite(grid) & (grid >= 0)).all():
         raise ValueError(f"epsilons={epsilons!r} must be finite numbers >= 0")
-    validate(problem)
-    chosen = working_dtype(dtype)
+    family, alpha = PsvmFamily(problem.hessian.data, solver, dtype), None
     solutions: dict[int, Solution] = {}
-    with at_once(), scope(DOUBLE):
-        data, vectors = prepared(problem, solver.cache_size * 1e6)
-        alpha, tile = np.zeros(data.shape[1]), None
-        for k in np.argsort(-grid, kind="stable"):
-            part = vectors._replace(epsilon=float(grid[k]))
-            monitor = Monitor(solver.time_limit, progress)
-            work = Tiles(data, part, solver, chosen, alpha, tile)
-            monitor.follow(work)
-            solutions[int(k)] = certified(work, problem, monitor)
-            alpha, tile = work.alpha, work.tile
+    for k in np.argsort(-grid, kind="stable"):
+        part = replace(problem, l1=float(grid[k]))
+        solutions[int(k)] = family.solve(part, alpha, progress=progress)
+        alpha = solutions[int(k)].alpha
+    family.release()
     return tuple(solutions[k] for k in range(len(grid)))

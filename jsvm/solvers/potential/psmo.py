@@ -1,9 +1,17 @@
 """Configuration of the P-SVM solver."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from jsvm.problems import Normal, QuadraticProgram
+from jsvm.solvers.monitor import Work
+from jsvm.solvers.potential.psvm_tuning import PotentialTuning
+from jsvm.solvers.status import Solution
 
 STEPS, BLOCKS = ("dual", "single"), ("newton", "paper", None)
-MAX_STEPS, MAX_NEWTON_STEPS = 1_000_000_000, 100_000
+MAX_STEPS, MAX_NEWTON_STEPS = 1_000_000_000, 100_000  # where max_steps is None
 
 
 @dataclass(frozen=True)
@@ -13,19 +21,19 @@ class PSMO:
     Parameters
     ----------
     step : {'dual', 'single'}
-        Two variables at a time (000, section 3.1) or one (appendix A). With block='newton' no such
-        steps are taken, and it is of no consequence.
+        Two variables at a time (Knebel et al. 2008, section 3.1) or one (appendix A). Ignored with
+        block='newton', which takes no such steps.
     block : {'newton', 'paper', None}
         'newton', the library's own: tiles of all non-zero and the worst other variables, solved by
-        a semismooth Newton method. 'paper': steps with the block optimisation of 000 (section 3.2
-        and appendix B). None: steps only.
+        a semismooth Newton method. 'paper': steps with the block optimisation of Knebel et al. 2008
+        (section 3.2 and appendix B). None: steps only.
     annealing : bool
         Start with ε = 0.1‖Kᵀy‖∞, multiply it by 0.9 whenever the violation is below 4·tol
-        (000, section 3.3).
+        (Knebel et al. 2008, section 3.3).
     screening : bool
         With 'newton': leave out variables for good that the duality gap proves to be zero.
     tol : float
-        λ, the largest violation d_j of the KKT conditions (000, eq. 25).
+        λ, the largest violation d_j of the KKT conditions (Knebel et al. 2008, eq. 25).
     max_steps : int or None
         Budget of steps, of Newton steps with block='newton'; None is a large, finite one.
     time_limit : float or None
@@ -33,9 +41,11 @@ class PSMO:
     cache_size : float
         Megabytes for K, or for rows of Q with the steps of the paper.
     bounded, changed, repeated : int
-        b_c, b_n and b_f, when the block optimisation of 000 sets in: so many variables have hit a
-        bound since the last time, so many have changed, or so many times as many steps were made
-        as variables changed.
+        b_c, b_n and b_f of Knebel et al. 2008 (section 3.2): a block optimisation is made when so
+        many variables have hit a bound since the last one, so many have changed, or so many times
+        as many steps were made as variables changed.
+    tuning : PotentialTuning
+        Numbers that decide about speed only.
 
     Examples
     --------
@@ -54,6 +64,7 @@ class PSMO:
     bounded: int = 4
     changed: int = 21
     repeated: int = 3
+    tuning: PotentialTuning = field(default=PotentialTuning(), repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         for name, value, known in (("step", self.step, STEPS), ("block", self.block, BLOCKS)):
@@ -77,15 +88,35 @@ class PSMO:
         most = MAX_NEWTON_STEPS if self.block == "newton" else MAX_STEPS
         return most if self.max_steps is None else min(self.max_steps, most)
 
+    def accepts(self, problem: QuadraticProgram) -> bool:
+        """Tell whether this solver is for the problem, one of :func:`jsvm.problems.psvm`."""
+        return isinstance(problem.hessian, Normal)
+
+    def precision(self, dtype: np.dtype) -> np.dtype:
+        """Return float64: gradients are computed in it, whatever the tiles work in."""
+        return np.dtype("float64")
+
+    def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
+        """Return the work on a concrete problem, to be followed round by round."""
+        from jsvm.solvers.potential.solve_psvm import PsvmFamily  # it needs this configuration
+
+        return PsvmFamily(problem.hessian.data, self, dtype).begin(problem, start)
+
+    def solve_traced(self, problem: QuadraticProgram, start: Any) -> Solution:
+        """Solve as part of the caller's program, with the whole of Q."""
+        from jsvm.solvers.potential.solve_psvm import solve_traced
+
+        return solve_traced(problem, self, start)
+
 
 class Annealing:
-    """ε from 0.1‖Kᵀy‖∞ down to its final value (000, section 3.3)."""
+    """ε from 0.1‖Kᵀy‖∞ down to its final value (Knebel et al. 2008, section 3.3)."""
 
     START, FACTOR, TOLERANCE = 0.1, 0.9, 4.0
 
-    def __init__(self, epsilon: float, largest: float, tol: float, wanted: bool) -> None:
-        self.final, self._tol = epsilon, tol
-        self.epsilon = max(self.START * largest, epsilon) if wanted else epsilon
+    def __init__(self, epsilon: float, largest: float, solver: PSMO) -> None:
+        self.final, self._tol = epsilon, solver.tol
+        self.epsilon = max(self.START * largest, epsilon) if solver.annealing else epsilon
 
     @property
     def done(self) -> bool:

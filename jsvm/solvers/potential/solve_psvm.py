@@ -1,53 +1,127 @@
-"""The host's side of solving a P-SVM: precision, padding, which solver, and the certificate."""
+"""Solving P-SVMs: one, several that share K, or one inside the caller's program."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.padding import bucket
 from jsvm.numerics.products import product
 from jsvm.numerics.reductions import SLICES
-from jsvm.precision import default_platform, scope
-from jsvm.problems import DenseMatrix, Normal, QuadraticProgram
-from jsvm.problems.matrix_data import MatrixData, SparseMatrix
-from jsvm.problems.potential import potential_primal
+from jsvm.precision import at_once, scope, working_dtype
+from jsvm.problems import MatrixData, Normal, QuadraticProgram, validate
+from jsvm.solvers.checkpoint import Checkpoint
+from jsvm.solvers.driver import finish
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.potential.paper_smo import PaperSMO
+from jsvm.solvers.potential.prepared_psvm import (
+    PreparedPsvm,
+    padded,
+    prepared_matrix,
+)
 from jsvm.solvers.potential.psmo import PSMO
-from jsvm.solvers.potential.psvm_tiles import FINE, Tiles, Vectors, output_of, value_of
-from jsvm.solvers.potential.semismooth import Box, advance, begin
-from jsvm.solvers.potential.violation import violations
+from jsvm.solvers.potential.psvm_tiles import Tiles
+from jsvm.solvers.potential.row_object_tile import PsvmTile, tile_of
+from jsvm.solvers.potential.semismooth import TileProblem, minimise
+from jsvm.solvers.potential.violation import certify_potential
 from jsvm.solvers.starts import feasible_start
 from jsvm.solvers.status import Solution, Status
 
 DOUBLE = np.dtype("float64")
-LARGE = 2**20  # entries of a matrix
 
 
-def solve_potential(
-    problem: QuadraticProgram, solver: PSMO, start: Any, dtype: np.dtype, monitor: Monitor
-) -> Solution:
-    """Solve a concrete program and certify the answer with a fresh gradient in float64."""
-    alpha = _start(problem, start)
-    saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
-    alpha = alpha if saved is None else _start(problem, saved)
-    with scope(DOUBLE):
-        # The steps of the papers compare slices of vectors of equal length.
-        multiple = 1 if solver.block == "newton" else SLICES
-        data, vectors = prepared(problem, solver.cache_size * 1e6, multiple)
-        alpha = np.pad(alpha, (0, data.shape[1] - vectors.size))
-        kind = Tiles if solver.block == "newton" else PaperSMO
-        work = kind(data, vectors, solver, dtype, alpha)
-        monitor.follow(work)
-        solution = certified(work, problem, monitor)
-        if isinstance(work, Tiles):
-            work.release()
+class PsvmFamily:
+    """P-SVMs with the same K; targets, bounds and ε may differ.
+
+    K is prepared once, and with block='newton' one tile is handed on from problem to problem. The
+    `kernel_rows` of a solution count the row objects fetched since the first problem.
+
+    Parameters
+    ----------
+    data : MatrixData
+        K; the problems are made from this very object.
+    solver : PSMO, optional
+    dtype : {'float64', 'float32'}, optional
+        As for :func:`jsvm.solve`.
+
+    Examples
+    --------
+    >>> from jsvm import problems
+    >>> K = problems.DenseMatrix(np.eye(3))
+    >>> family = PsvmFamily(K)
+    >>> for y in np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 5.0]]):
+    ...     print(family.solve(problems.psvm(K, y, np.inf, 1.5)).alpha.tolist())
+    [1.5, 0.5, 0.0]
+    [0.0, 0.0, 3.5]
+    """
+
+    def __init__(self, data: MatrixData, solver: PSMO | None = None, dtype: Any = None) -> None:
+        self.data, self.solver = data, PSMO() if solver is None else solver
+        self._dtype = working_dtype(dtype)
+        self._matrix: MatrixData | None = None
+        self._tile: PsvmTile | None = None
+
+    def solve(
+        self,
+        problem: QuadraticProgram,
+        start: np.ndarray | None = None,
+        *,
+        tol: float | None = None,
+        progress: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Solution:
+        """Solve one problem, as :func:`jsvm.solve` does; `tol` replaces that of the solver."""
+        if not isinstance(problem.hessian, Normal) or problem.hessian.data is not self.data:
+            raise ValueError("problem must be one of problems.psvm, made from the family's data")
+        validate(problem)
+        solver = self.solver if tol is None else replace(self.solver, tol=tol)
+        file = None if checkpoint is None else Checkpoint(checkpoint, problem)
+        saved = None if file is None else file.load()
+        monitor = Monitor(solver.time_limit, progress, callback, file)
+        with at_once(), scope(solver.precision(self._dtype)):
+            work = self.begin(problem, start if saved is None else saved, solver)
+            solution = finish(work, monitor)
+        if work.status == Status.INTERRUPTED:  # Ctrl-C after donation: the buffers are deleted
+            self._tile = None
         return solution
 
+    def begin(
+        self, problem: QuadraticProgram, start: Any, solver: PSMO | None = None
+    ) -> Tiles | PaperSMO:
+        """Return the work on a valid problem; `solver` may have another tolerance."""
+        solver = self.solver if solver is None else solver
+        alpha = _feasible(problem, start)
+        if self._matrix is None:
+            # The papers' steps compare slices of vectors of equal length.
+            multiple = 1 if solver.block == "newton" else SLICES
+            budget = solver.cache_size * 1e6
+            self._matrix = prepared_matrix(self.data, budget, multiple, solver.tuning)
+        program = PreparedPsvm.of(problem, self._matrix)
+        alpha = padded(alpha, len(program.linear))
+        if solver.block != "newton":
+            return PaperSMO(program, solver, alpha)
+        if self._tile is None:
+            self._tile = tile_of(program.matrix, self._dtype, solver.tuning)
+        return Tiles(program, solver, alpha, self._tile)
 
-def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) -> Solution:
+    def release(self) -> None:
+        """Return the buffers to the pool; do not use afterwards."""
+        if self._tile is not None:
+            self._tile.release()
+
+
+def _feasible(problem: QuadraticProgram, start: Any) -> np.ndarray:
+    if (np.asarray(problem.lower) > 0).any() or (np.asarray(problem.upper) < 0).any():
+        raise ValueError("PSMO needs bounds with lower <= 0 <= upper")
+    if start is None:
+        return np.zeros(problem.size)
+    return feasible_start(np.asarray(start, float), problem)
+
+
+def solve_traced(problem: QuadraticProgram, solver: PSMO, start: Any) -> Solution:
     """Solve as part of the caller's program, with the whole of Q."""
     hessian: Normal = problem.hessian
     rows = jnp.asarray(hessian.data.all_objects())
@@ -56,118 +130,17 @@ def solve_potential_traced(problem: QuadraticProgram, solver: PSMO, start: Any) 
     epsilon = jnp.asarray(0.0 if problem.l1 is None else problem.l1, Q.dtype)
     linear = jnp.asarray(problem.linear, Q.dtype)
     origin = jnp.zeros_like(lower) if start is None else jnp.asarray(start, Q.dtype)
-    slope = linear - product(Q, origin)
-    box = Box(origin, slope, lower, upper, epsilon)
-    budget = jnp.int32(solver.step_budget)
-    search = begin(Q, box, jnp.zeros((), Q.dtype))
-    # The tolerance is what has to be reached, rounding is what is aimed at.
-    fine = FINE * jnp.maximum(jnp.max(jnp.abs(linear)), epsilon)
-    search = advance(Q, box, search, jnp.minimum(fine, solver.tol), budget)
-    alpha = jnp.where(search.best == -origin, 0.0, origin + search.best)
+    tile = TileProblem(origin, linear - product(Q, origin), lower, upper, epsilon)
+    budget, width = jnp.int32(solver.step_budget), jnp.zeros((), Q.dtype)
+    # The tolerance has to be reached; the aim is the limit of rounding.
+    fine = solver.tuning.polishing_target * jnp.maximum(jnp.max(jnp.abs(linear)), epsilon)
+    found = minimise(Q, tile, width, jnp.minimum(fine, solver.tol), budget, solver.tuning)
+    alpha = jnp.where(found.best == -origin, 0.0, origin + found.best)
     alpha = jnp.clip(alpha, lower, upper)
     target = jnp.asarray(hessian.target, Q.dtype)
     output = product(alpha, rows)
     gradient = product(rows, target - output)
-    violation = jnp.max(violations(alpha, gradient, lower, upper, epsilon))
-    spent = search.steps >= budget
-    status = jnp.where(
-        search.violation <= solver.tol,
-        Status.CONVERGED,
-        jnp.where(spent, Status.MAX_STEPS, Status.STALLED),
-    )
-    return Solution(
-        alpha=alpha,
-        bias=jnp.mean(target),
-        multipliers=jnp.zeros(0, Q.dtype),
-        objective=value_of(target, output, alpha, epsilon),
-        primal_objective=potential_primal(target, output, gradient, lower, upper, epsilon),
-        violation=jnp.maximum(violation, 0.0),
-        steps=jnp.int32(0),
-        newton_steps=search.steps,
-        kernel_rows=jnp.int32(0),
-        history=(),
-        status=status,
-    )
-
-
-def _start(problem: QuadraticProgram, start: Any) -> np.ndarray:
-    if (np.asarray(problem.lower) > 0).any() or (np.asarray(problem.upper) < 0).any():
-        raise ValueError("PSMO needs bounds with lower <= 0 <= upper")
-    if start is None:
-        return np.zeros(problem.size)
-    return feasible_start(np.asarray(start, float), problem)
-
-
-def prepared(
-    problem: QuadraticProgram, budget: float, multiple: int = 1
-) -> tuple[MatrixData, Vectors]:
-    """Return K, in memory if it fits the budget, and the rest; of variables a `multiple` if so.
-
-    Where the device is the host K stays in NumPy, whose products need no compilation. Elsewhere it
-    is padded to one of few sizes.
-    """
-    hessian: Normal = problem.hessian
-    data: MatrixData = hessian.data
-    length, count = data.shape
-    long, wide = length, count
-    if not isinstance(data, SparseMatrix) and 8 * bucket(count) * bucket(length) <= budget:
-        if default_platform() == "cpu":
-            wide = -(-count // multiple) * multiple
-            rows = _on_host(data)
-            data = DenseMatrix(np.pad(rows, ((0, wide - count), (0, 0))) if wide > count else rows)
-        else:
-            long, wide = bucket(length), bucket(count)
-            rows = jnp.asarray(data.all_objects(), jnp.float64)
-            data = DenseMatrix(jnp.pad(rows, ((0, wide - count), (0, long - length))))
-
-    def pad(values: Any, size: int) -> np.ndarray:
-        values = np.asarray(values, float)
-        return np.pad(values, (0, size - len(values)))
-
-    epsilon = 0.0 if problem.l1 is None else float(problem.l1)
-    bounds = pad(problem.lower, wide), pad(problem.upper, wide)
-    vectors = Vectors(count, pad(hessian.target, long), pad(problem.linear, wide), *bounds, epsilon)
-    return data, vectors
-
-
-def _on_host(data: MatrixData) -> np.ndarray:
-    """Return Kᵀ in float64, each row object in one piece."""
-    rows: Any = data.all_objects()
-    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and rows.size > LARGE:
-        rows = _turned(rows.T)  # XLA turns a large matrix faster than NumPy
-    return np.ascontiguousarray(rows, np.float64)
-
-
-@jax.jit
-def _turned(matrix: Any) -> Any:
-    return matrix.T
-
-
-def certified(work: Any, problem: QuadraticProgram, monitor: Monitor) -> Solution:
-    """Return the point of a solver with its certificate."""
-    vectors: Vectors = work.vectors
-    alpha = work.alpha
-    output = output_of(work.data, alpha)
-    gradient = np.asarray(work.data.correlations(vectors.target - output))
-    bounds = vectors.lower, vectors.upper
-    violation = max(float(np.max(violations(alpha, gradient, *bounds, vectors.epsilon))), 0.0)
-    status = work.status
-    if status == Status.CONVERGED and violation > work.solver.tol:
-        status = Status.STALLED
-    primal = _primal(vectors.target, output, gradient, *bounds, vectors.epsilon)
-    return Solution(
-        alpha=work.point(),
-        bias=float(np.mean(np.asarray(problem.hessian.target, float))),
-        multipliers=np.zeros(0),
-        objective=float(value_of(vectors.target, output, alpha, vectors.epsilon)),
-        primal_objective=float(primal),
-        violation=violation,
-        steps=getattr(work, "steps", 0),
-        newton_steps=work.newton_steps,
-        kernel_rows=work.kernel_rows,
-        history=tuple(monitor.history),
-        status=int(status),
-    )
-
-
-_primal = jax.jit(potential_primal)
+    certificate = certify_potential(target, output, alpha, gradient, (lower, upper, epsilon))
+    failed = jnp.where(found.newton_steps >= budget, Status.MAX_STEPS, Status.STALLED)
+    status = jnp.where(found.violation <= solver.tol, Status.CONVERGED, failed)
+    return Solution.of(alpha, certificate, found, jnp.int32(0), status, jnp.mean(target))

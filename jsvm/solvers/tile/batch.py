@@ -13,13 +13,13 @@ from jsvm.numerics.padding import cast
 from jsvm.precision import scope, working_dtype
 from jsvm.problems import Dense, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
-from jsvm.solvers.config import SMO, Recipe
-from jsvm.solvers.monitor import Monitor
-from jsvm.solvers.status import Solution, Status, to_numpy
+from jsvm.solvers.driver import finish
+from jsvm.solvers.monitor import Facts, Monitor, facts_of
+from jsvm.solvers.smo import SMO
+from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.loop import Progress, advance, best_point
-from jsvm.solvers.tile.whole import SHORTEST_TURN, WORK_PER_TURN, start_whole
-
-SLOTS = 256  # of a block step
+from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.whole import start_whole, turn_of
 
 
 def solve_batch(
@@ -47,55 +47,66 @@ def solve_batch(
     _validate(problems)
     with scope(chosen):
         work = Batch(jax.tree.map(partial(cast, dtype=chosen), problems), solver)
-        monitor.follow(work)
-        alpha = _best_points(work.tile, work.progress)
-    with scope(np.dtype("float64")):
-        alpha, certificate = jax.device_get(_certify(work.tile, alpha))
-    status = np.asarray(work.progress.status)
-    status = np.where(status == Status.RUNNING, work.status, status)
-    contradicted = (status == Status.CONVERGED) & ~(certificate.violation <= solver.tol)
-    status = np.where(contradicted, Status.STALLED, status).astype(np.int32)
-    solution = Solution.of(alpha, certificate, work.progress, kernel_rows=0, status=status)
-    return replace(to_numpy(solution), history=tuple(monitor.history))
+        return finish(work, monitor)
 
 
 class Batch:
-    """The state of the host loop around a batch; :meth:`round` is one turn of all problems."""
+    """The host loop around a batch; see :class:`jsvm.solvers.monitor.Work`."""
+
+    kernel_rows = 0
 
     def __init__(self, problems: QuadraticProgram, solver: SMO) -> None:
         n = problems.linear.shape[1]
         self.status = Status.RUNNING
-        self._solver = solver
-        self._recipe = solver.recipe(min(n, solver.slots, SLOTS), elastic=False)
-        self._turn = max(SHORTEST_TURN, int(WORK_PER_TURN / n))
-        self.tile, self.progress = _start(problems, self._recipe)
+        self._solver, self._turn = solver, turn_of(n, solver.tuning)
+        slots = min(n, solver.slots, solver.tuning.batch_slots)
+        self._recipe = solver.recipe(slots, elastic=False)
+        self._tile, self._progress = _start(problems, self._recipe)
+
+    @property
+    def steps(self) -> int:
+        """Pair steps of the slowest problem."""
+        return int(np.max(self._progress.steps))
+
+    @property
+    def newton_steps(self) -> int:
+        """Rounds of block steps of the problem with most of them."""
+        return int(np.max(self._progress.newton_steps))
 
     def round(self) -> None:
         """Advance all problems by one turn."""
         budget = np.int32(self._solver.step_budget)
-        limit = jnp.minimum(self.progress.steps, budget - self._turn) + self._turn
-        self.progress = _advance(
-            self.tile, self.progress, self._solver.tol, limit, budget, self._recipe
+        limit = jnp.minimum(self._progress.steps, budget - self._turn) + self._turn
+        self._progress = _advance(
+            self._tile, self._progress, self._solver.tol, limit, budget, self._recipe
         )
-        if not (np.asarray(self.progress.status) == Status.RUNNING).any():
-            self.status = Status.CONVERGED  # of each of them its own status tells
+        if not (np.asarray(self._progress.status) == Status.RUNNING).any():
+            self.status = Status.CONVERGED  # each problem has its own status beside this one
 
-    def facts(self) -> dict[str, Any]:
-        """Return the numbers of the slowest problem."""
-        state = self.progress.state
-        objective = -0.5 * jnp.sum(state.alpha * (self.tile.linear + state.gradient))
-        return {
-            "violation": float(np.max(self.progress.violation)),
-            "objective": float(objective),
-            "support_vectors": int(np.count_nonzero(state.alpha)),
-            "kernel_rows": 0,
-            "steps": int(np.max(self.progress.steps)),
-            "newton_steps": int(np.max(self.progress.newton_steps)),
-        }
+    def facts(self) -> Facts:
+        """Return the largest violation and the sum of the objectives."""
+        state = self._progress.state
+        objective = -0.5 * jnp.sum(state.alpha * (self._tile.linear + state.gradient))
+        alpha = np.asarray(state.alpha)
+        return facts_of(self, np.max(self._progress.violation), objective, alpha)
 
     def point(self) -> np.ndarray:
         """Return all points."""
-        return np.asarray(self.progress.state.alpha)
+        return np.asarray(self._progress.state.alpha)
+
+    def solution(self) -> Solution:
+        """Return the solutions of all problems as one, certified in float64."""
+        alpha = _best_points(self._tile, self._progress)
+        with scope(np.dtype("float64")):
+            alpha, certificate = jax.device_get(_certify(self._tile, alpha))
+        status = np.asarray(self._progress.status)
+        status = np.where(status == Status.RUNNING, self.status, status)
+        contradicted = (status == Status.CONVERGED) & ~(certificate.violation <= self._solver.tol)
+        status = np.where(contradicted, Status.STALLED, status).astype(np.int32)
+        return Solution.of(alpha, certificate, self._progress, kernel_rows=0, status=status)
+
+    def release(self) -> None:
+        """Nothing of a batch comes from the memory pool."""
 
 
 def _validate(problems: QuadraticProgram) -> None:

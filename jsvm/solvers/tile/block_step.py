@@ -4,9 +4,9 @@ On the free variables F solve the KKT system of the equality-constrained problem
 
     Q_FF d + Σ_g λ_g 1_g = G_F,    1_gᵀ d = 0 for every group g,
 
-go along d to the first bound, drop what hit it, and repeat until a whole step fits. It is the block
-optimisation of 000 and the planning ahead of 004 taken to their end: the direction takes the whole
-second-order information of F into account, so nothing oscillates.
+go along d to the first bound, drop what hit it, and repeat until a whole step fits. It takes the
+block optimisation of Knebel et al. (2008) and the planning ahead of Glasmachers (2008) to their
+end: the direction uses all second-order information on F, so nothing oscillates.
 
 **One inverse serves many hits.** With P the inverse of Q_FF on the directions that keep the sums
 (`inverse.py`), d = PG. When variable k hits a bound after a fraction t of d, the constraint d_k = 0
@@ -34,11 +34,7 @@ from jsvm.numerics.indexing import add_rows, first_places, put
 from jsvm.numerics.products import product
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers.tile.inverse import Inverse, inverse_on
-
-MAX_FACTORS = 8
-MAX_HITS = 32  # served by one factor
-MAX_REFINEMENTS = 4
-RIDGE_THAT_MATTERS = 1e5  # times the smallest one
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 class Slots(NamedTuple):
@@ -87,6 +83,7 @@ def block_step(
     alpha: Float[Array, " n"],
     gradient: Float[Array, " n"],
     slots: int,
+    tuning: Tuning = DEFAULT,
 ) -> tuple[Float[Array, " n"], Float[Array, " n"], Int[Array, ""]]:
     """Return α and G after truncated Newton rounds on the first `slots` free variables.
 
@@ -111,8 +108,8 @@ def block_step(
         go_on=jnp.sum(filled) > 1,
     )
     end = lax.while_loop(
-        lambda block: block.go_on & (block.factors < MAX_FACTORS),
-        lambda block: _use_factor(part, block, least_ridge),
+        lambda block: block.go_on & (block.factors < tuning.max_factors),
+        lambda block: _use_factor(part, block, least_ridge, tuning),
         start,
     )
     change = jnp.where(filled, end.point.alpha - start.point.alpha, 0.0)
@@ -121,14 +118,14 @@ def block_step(
     return put(alpha, places, end.point.alpha, filled), gradient, end.rounds
 
 
-def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""]) -> Block:
-    """Factorise; a first exact step, then hit after hit, then steps that clear the rounding."""
+def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""], tuning: Tuning) -> Block:
+    """Factorise; a first exact step, then hit after hit, then steps that remove rounding errors."""
     before = block.point
-    inverse, ridge = inverse_on(part.Q, before.free, part.members, block.ridge, MAX_HITS)
+    inverse, ridge = inverse_on(part.Q, before.free, part.members, block.ridge, tuning)
     first, direction, length, hit, good = _newton_move(part, inverse, before)
     # PQd = d holds for Q plus the ridge: where the ridge matters, every hit needs its own inverse.
-    following = good & jnp.any(hit) & (ridge <= RIDGE_THAT_MATTERS * least_ridge)
-    path = _follow(part, inverse, before, first, direction, length, hit, following)
+    following = good & jnp.any(hit) & (ridge <= tuning.ridge_that_matters * least_ridge)
+    path = _follow(part, inverse, before, first, direction, length, hit, following, tuning.max_hits)
 
     change = path.alpha - before.alpha
     towards = product(part.Q, change)
@@ -143,7 +140,7 @@ def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""]) -> Blo
     unfinished = good & jnp.where(lower_still, ~path.whole, jnp.any(hit))
     # W at the end of the path belongs to the set that is free there; after a fallback it does not.
     inverse = inverse._replace(removed=jnp.where(lower_still, path.removed, inverse.removed))
-    point, steps = _refine(part, inverse, point, good & ~unfinished)
+    point, steps = _refine(part, inverse, point, good & ~unfinished, tuning.max_refinements)
     return Block(
         point=point,
         ridge=ridge,
@@ -189,6 +186,7 @@ def _follow(
     length: Float[Array, ""],
     hit: Bool[Array, " m"],
     following: Bool[Array, ""],
+    max_hits: int,
 ) -> Path:
     """Go on along the bent path, hit after hit, until a whole step fits."""
     groups = part.members.shape[0]
@@ -243,18 +241,18 @@ def _follow(
         whole=jnp.zeros((), bool),
         go_on=following,
     )
-    path = lax.while_loop(lambda p: p.go_on & (p.hits < MAX_HITS), one_hit, start)
+    path = lax.while_loop(lambda p: p.go_on & (p.hits < max_hits), one_hit, start)
     return path._replace(free=path.free & ~path.hit)
 
 
 def _refine(
-    part: Slots, inverse: Inverse, point: Point, wanted: Bool[Array, ""]
+    part: Slots, inverse: Inverse, point: Point, wanted: Bool[Array, ""], most: int
 ) -> tuple[Point, Int[Array, ""]]:
     """Repeat exact Newton steps with the same P while each clears most of what is left of G."""
 
     def better(carry: tuple) -> Array:
         _, _, count, go_on = carry
-        return go_on & (count < MAX_REFINEMENTS)
+        return go_on & (count < most)
 
     def step(carry: tuple) -> tuple:
         point, residual, count, _ = carry

@@ -1,21 +1,33 @@
-"""The problem of a working set: find the change of α, given its part of the matrix."""
+"""The engine of a tile: pair steps and block steps on a dense problem, run by a compiled program.
 
+`relax` brings the violation of a working set down, in the change of α, and leaves the verdict to
+the host loop around it. `advance` solves a whole problem: it goes on from where the last call
+ended, computes fresh gradients, and decides when to stop. What the host needs is packed into two
+arrays, because every array that it fetches costs time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
+from jsvm._typing import Array, Scalar
 from jsvm.problems import QuadraticProgram, Tile
-from jsvm.solvers.config import Recipe
+from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.loop import relax
+from jsvm.solvers.tile.loop import Progress, begin, best_point, compact, relax, turns
+from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tuning import Tuning
 
 
-class Part(NamedTuple):
-    """A working set; the bounds are those of the change, the linear term is G."""
+class WorkingSet(NamedTuple):
+    """The problem of a working set; the bounds are those of the change of α, `linear` is its G."""
 
     matrix: Any
     linear: np.ndarray
@@ -26,7 +38,7 @@ class Part(NamedTuple):
     ridge: tuple[np.ndarray, np.ndarray] | None  # examples, and what Q has more than K for each
 
     def program(self) -> QuadraticProgram:
-        """Return it as a quadratic program."""
+        """Return it as a quadratic program on a tile."""
         matrix = self.matrix
         if self.ridge is not None:
             examples, ridge = self.ridge
@@ -36,47 +48,141 @@ class Part(NamedTuple):
         return QuadraticProgram(tile, self.linear, self.lower, self.upper, self.groups, self.totals)
 
 
-class End(NamedTuple):
-    """What became of a working set, in two arrays: each has its price to fetch."""
+class Counts(NamedTuple):
+    """What an engine counts; one integer array on the device."""
 
-    change: Any
-    counts: Any  # steps, newton_steps, status
+    status: Any
+    steps: Any
+    newton_steps: Any
+    free: Any = 0  # number of free variables that asks for another number of slots, else 0
+    finite: Any = True  # whether the matrix is
+
+    def packed(self) -> Int[Array, " 5"]:
+        """Return the counts as one array, inside of a program."""
+        return jnp.stack([jnp.asarray(count, jnp.int32) for count in self])
 
     @classmethod
-    def of(cls, change: Any, *counts: Any) -> "End":
-        """Return it inside a program."""
-        return cls(change, jnp.stack([jnp.asarray(count, jnp.int32) for count in counts]))
+    def fetched(cls, packed: Any) -> "Counts":
+        """Return the counts as Python numbers."""
+        return cls(*np.asarray(packed).tolist())
 
-    def fetched(self) -> "End":
-        """Return it on the host."""
-        return End(np.asarray(self.change), np.asarray(self.counts))
 
-    @property
-    def steps(self) -> int:
-        """Pair steps."""
-        return int(self.counts[0])
+class Engine(Protocol):
+    """What runs a tile; another platform may have another one."""
 
-    @property
-    def newton_steps(self) -> int:
-        """Rounds of block steps."""
-        return int(self.counts[1])
+    def relax(self, problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar) -> tuple[Any, Any]:
+        """From `start` (None is zero) take at most `limit` steps; return change and packed counts.
 
-    @property
-    def status(self) -> int:
-        """See :class:`Status`."""
-        return int(self.counts[2])
+        It ends when the violation is at most `tol`, or when nothing moves.
+        """
+        ...
+
+    def advance(
+        self,
+        program: QuadraticProgram,
+        start: Any,
+        progress: Any,
+        tol: Scalar,
+        limit: Scalar,
+        budget: Scalar,
+    ) -> tuple[Any, Any, Any]:
+        """Go on until `limit` steps in all; return the progress, packed numbers and packed counts.
+
+        `progress` is that of the last call, None for the first one, which begins at `start`, or at
+        a feasible point if that is None. `budget` is the final limit of steps.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class CompiledLoop:
+    """The engine that every platform has: the loops of a recipe as one program of XLA.
+
+    On a CPU the program is one kernel of machine code where the recipe allows it.
+    """
+
+    recipe: Recipe
+
+    def relax(self, problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar) -> tuple[Any, Any]:
+        """See :class:`Engine`."""
+        return _relax(problem, start, tol, limit, self.recipe)
+
+    def advance(
+        self,
+        program: QuadraticProgram,
+        start: Any,
+        progress: Any,
+        tol: Scalar,
+        limit: Scalar,
+        budget: Scalar,
+    ) -> tuple[Any, Any, Any]:
+        """See :class:`Engine`."""
+        return _advance(program, start, progress, tol, limit, budget, self.recipe)
+
+
+def packed_certificate(alpha: Float[Array, " n"], certificate: Certificate) -> Float[Array, " m"]:
+    """Return objective, primal objective, violation, the multipliers and α as one array."""
+    c = certificate
+    single = jnp.stack([c.objective, c.primal_objective, c.violation])
+    return jnp.concatenate([single, c.multipliers, alpha])
+
+
+def unpacked_certificate(numbers: np.ndarray, groups: int) -> tuple[np.ndarray, Certificate]:
+    """Return α and its certificate."""
+    objective, primal, violation = numbers[:3]
+    return numbers[3 + groups :], Certificate(objective, primal, numbers[3 : 3 + groups], violation)
+
+
+def newton_on_all(problem: WorkingSet, slots: int, tuning: Tuning) -> tuple[Any, Any]:
+    """Take one block step on all free variables; return change and packed counts."""
+    return _newton(problem, slots, tuning)
 
 
 @partial(jax.jit, static_argnames="recipe")
-def relax_part(part: Part, tol: Any, limit: Any, recipe: Recipe) -> End:
-    """Take pair steps, and block steps if the recipe has them, until the violation passes."""
-    end = relax(part.program(), tol, limit, recipe)
-    return End.of(end.state.alpha, end.steps, end.newton_steps, end.status)
+def _relax(
+    problem: WorkingSet, start: Any, tol: Any, limit: Any, recipe: Recipe
+) -> tuple[Any, Any]:
+    end = relax(problem.program(), start, tol, limit, recipe)
+    return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
 
 
-@partial(jax.jit, static_argnames="slots")
-def newton_part(part: Part, slots: int) -> End:
-    """Take a block step on all free variables."""
-    program = part.program()
-    change, _, rounds = block_step(program, jnp.zeros_like(part.linear), program.linear, slots)
-    return End.of(change, 0, rounds, Status.RUNNING)
+@partial(jax.jit, static_argnames=("slots", "tuning"))
+def _newton(problem: WorkingSet, slots: int, tuning: Tuning) -> tuple[Any, Any]:
+    program, zero = problem.program(), jnp.zeros_like(problem.linear)
+    change, _, rounds = block_step(program, zero, program.linear, slots, tuning)
+    return change, Counts(Status.RUNNING, 0, rounds).packed()
+
+
+@partial(jax.jit, static_argnames="recipe")
+def _advance(
+    program: QuadraticProgram,
+    start: Any,
+    progress: Progress | None,
+    tol: Any,
+    limit: Any,
+    budget: Any,
+    recipe: Recipe,
+) -> tuple[Progress, Any, Any]:
+    whole: Callable[..., Any] = compact(partial(_onward, recipe=recipe), recipe, program.size)
+    return whole(program, start, progress, tol, limit, budget)
+
+
+def _onward(
+    program: QuadraticProgram,
+    start: Any,
+    progress: Progress | None,
+    tol: Any,
+    limit: Any,
+    budget: Any,
+    *,
+    recipe: Recipe,
+) -> tuple[Progress, Any, Any]:
+    if progress is None:
+        progress = begin(program, program.feasible_point() if start is None else start, recipe)
+    progress = turns(program, progress, tol, limit, budget, recipe=recipe)
+    alpha = best_point(program, progress)
+    gradient = program.gradient(alpha)
+    finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
+    counts = progress.status, progress.steps, progress.newton_steps, progress.free, finite
+    certificate = certify(program, alpha, gradient)
+    return progress, packed_certificate(alpha, certificate), Counts(*counts).packed()

@@ -8,11 +8,12 @@ so that d = PG is the Newton step that keeps the sums. The same update with a un
 of e_g removes a variable. Every update is one row of W.
 
 M is computed explicitly by sweeps over small blocks of the matrix, written as sums of outer
-products, so that on a CPU it runs inside one kernel. Above `LARGEST_IN_KERNEL` slots matrix
-products on all cores are better, above `LARGEST_EXPLICIT` the Cholesky factor of LAPACK. (Below,
-its threads were seen to meet XLA's on the same cores and to take a hundred times longer.)
+products, so that on a CPU it runs inside one kernel. Above `largest_in_kernel` slots matrix
+products on all cores are faster, above `largest_explicit` the Cholesky factor of LAPACK. (Below,
+its threads compete with XLA's for the same cores and were measured to take a hundred times longer.)
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -23,11 +24,7 @@ from jsvm._typing import Array
 from jsvm.numerics.indexing import repeat
 from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.numerics.products import product
-
-LARGEST_IN_KERNEL, LARGEST_EXPLICIT = 256, 512
-SWEEP, WIDE_SWEEP = 8, 64  # sizes of a block of the sweeps
-RIDGE_GROWTH = 100.0
-MAX_RIDGES = 12
+from jsvm.solvers.tuning import Tuning
 
 
 class Inverse(NamedTuple):
@@ -67,30 +64,31 @@ def inverse_on(
     free: Bool[Array, " m"],
     members: Bool[Array, "g m"],
     ridge: Float[Array, ""],
-    spare: int,
+    tuning: Tuning,
 ) -> tuple[Inverse, Float[Array, ""]]:
-    """Return P of the free slots with `spare` more rows in W, and the ridge that it took.
+    """Return P of the free slots with room for `max_hits` more rows in W, and the ridge it took.
 
     The ridge is raised until Q_FF is positive definite.
     """
     masked = jnp.where(free[:, None] & free[None, :], Q, 0.0)
-    is_factor = Q.shape[0] > LARGEST_EXPLICIT
-    decompose = _cholesky if is_factor else _sweep_all
+    is_factor = Q.shape[0] > tuning.largest_explicit
+    decompose = _cholesky if is_factor else partial(_sweep_all, tuning=tuning)
 
     def failed(carry: tuple) -> Array:
         matrix, _, attempts = carry
-        return ~jnp.isfinite(matrix[0, 0]) & (attempts < MAX_RIDGES)
+        return ~jnp.isfinite(matrix[0, 0]) & (attempts < tuning.max_ridges)
 
     def attempt(carry: tuple) -> tuple:
         _, ridge, attempts = carry
-        ridge = ridge * RIDGE_GROWTH
+        ridge = ridge * tuning.ridge_growth
         return decompose(masked, free, ridge), ridge, attempts + 1
 
     unknown = jnp.full_like(masked, jnp.inf)
-    matrix, ridge, _ = lax.while_loop(failed, attempt, (unknown, ridge / RIDGE_GROWTH, 0))
+    start = unknown, ridge / tuning.ridge_growth, 0
+    matrix, ridge, _ = lax.while_loop(failed, attempt, start)
 
     groups, slots = members.shape
-    inverse = Inverse(matrix, is_factor, jnp.zeros((groups + spare, slots), Q.dtype))
+    inverse = Inverse(matrix, is_factor, jnp.zeros((groups + tuning.max_hits, slots), Q.dtype))
     for g in range(groups):
         indicator = (members[g] & free).astype(Q.dtype)
         column = inverse.times(indicator)
@@ -122,16 +120,18 @@ def _cholesky(
 
 
 def _sweep_all(
-    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
+    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""], tuning: Tuning
 ) -> Float[Array, "m m"]:
     """Return (Q_FF + ridge)⁻¹, zero elsewhere; NaN throughout if that is not positive definite."""
     m = masked.shape[0]
-    fits = m <= LARGEST_IN_KERNEL
-    size = -(-m // (SWEEP if fits else WIDE_SWEEP)) * (SWEEP if fits else WIDE_SWEEP)
+    wide = m > tuning.largest_in_kernel
+    width = tuning.wide_sweep if wide else tuning.sweep
+    size = -(-m // width) * width
     diagonal = jnp.pad(jnp.where(free, ridge, 1.0), (0, size - m), constant_values=1.0)
     shifted = _add_diagonal(jnp.pad(masked, (0, size - m)), diagonal)
     last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
-    swept = (_sweep if fits else _sweep_wide)(shifted, last + 1)[:m, :m]
+    sweep = _sweep_wide if wide else _sweep
+    swept = sweep(shifted, last + 1, tuning)[:m, :m]
     inverse = jnp.where(free[:, None] & free[None, :], swept, 0.0)
     positive = jnp.all(jnp.where(free, jnp.diagonal(swept), 1.0) > 0)  # false for NaN
     return jnp.where(positive, inverse, jnp.nan)
@@ -142,7 +142,7 @@ def _add_diagonal(A: Float[Array, "m m"], diagonal: Float[Array, " m"]) -> Float
     return A + jnp.where(places[:, None] == places[None, :], diagonal[:, None], 0.0)
 
 
-def _sweep(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
+def _sweep(A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning) -> Float[Array, "m m"]:
     """Return the inverse of the first `count` rows and columns, which the others do not touch.
 
     Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other columns R,
@@ -150,37 +150,41 @@ def _sweep(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]
     """
 
     def sweep(k: Array, A: Array) -> Array:
-        begin, rows, block = _block_rows(A, k, SWEEP)
+        begin, rows, block = _block_rows(A, k, width)
         D = _sweep_block(block)
         scaled = D[:, 0, None] * rows[0][None, :]
-        for r in range(1, SWEEP):
+        for r in range(1, width):
             scaled = scaled + D[:, r, None] * rows[r][None, :]
 
         def subtract(k: Array, A: Array) -> Array:
-            start = k * SWEEP, jnp.int32(0)
+            start = k * width, jnp.int32(0)
             part = lax.dynamic_slice(A, start, rows.shape)
-            factors = lax.dynamic_slice(scaled, start[::-1], (SWEEP, SWEEP))
-            for r in range(SWEEP):
+            factors = lax.dynamic_slice(scaled, start[::-1], (width, width))
+            for r in range(width):
                 part = part - factors[r][:, None] * rows[r][None, :]
             return lax.dynamic_update_slice(A, part, start)
 
         return _write_block(repeat(blocks, subtract, A), scaled, D, begin)
 
-    blocks = (count + SWEEP - 1) // SWEEP
+    width = tuning.sweep
+    blocks = (count + width - 1) // width
     return -repeat(blocks, sweep, A)
 
 
-def _sweep_wide(A: Float[Array, "m m"], count: Int[Array, ""]) -> Float[Array, "m m"]:
+def _sweep_wide(
+    A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning
+) -> Float[Array, "m m"]:
     """Do what :func:`_sweep` does with matrix products, for many cores."""
-    invert = in_one_kernel(_sweep, reads_all=True)
+    width = tuning.wide_sweep
+    invert = in_one_kernel(partial(_sweep, tuning=tuning), reads_all=True)
 
     def sweep(k: Array, A: Array) -> Array:
-        begin, rows, block = _block_rows(A, k, WIDE_SWEEP)
-        D = invert(block, jnp.int32(WIDE_SWEEP))
+        begin, rows, block = _block_rows(A, k, width)
+        D = invert(block, jnp.int32(width))
         scaled = product(D, rows)
         return _write_block(A - product(scaled.T, rows), scaled, D, begin)
 
-    return -repeat((count + WIDE_SWEEP - 1) // WIDE_SWEEP, sweep, A)
+    return -repeat((count + width - 1) // width, sweep, A)
 
 
 def _block_rows(A: Float[Array, "m m"], k: Array, width: int) -> tuple[Array, Array, Array]:

@@ -1,6 +1,6 @@
 """One tile: sequential minimal optimisation with block steps, as one compiled program.
 
-Algorithm 4.2 of 004, in two nested loops:
+Algorithm 4.2 of Glasmachers (2008), in two nested loops:
 
     repeat
         a run of pair steps (select a pair, move it, update G)
@@ -26,18 +26,12 @@ from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.numerics.reductions import SLICES
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import gap
-from jsvm.solvers.config import Recipe
+from jsvm.solvers.rounding import fine_tolerance, is_unbounded, restored_sums
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.inverse import LARGEST_IN_KERNEL
-from jsvm.solvers.tile.selection import Memory, State
-
-SLOTS = 64, 128, 256, 512, 1024, 2048, 4096
-FEW_SLOTS, SMALL = (64, 256), 256  # for so few variables: each number of slots is a program
-LOOK_STEPS, LOOK_SWEEPS = 10_000, 20  # pair steps, and per variable, between two looks
-MAX_ATTEMPTS = 20  # times that a fresh gradient may contradict the running one
-POLISHING = 6  # turns after the violation has passed
-FINE = 256  # units in the last place: what is polished so far is fine
+from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.selection import PlanningMemory, State
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 class Anchor(NamedTuple):
@@ -71,12 +65,11 @@ def begin(
 ) -> Progress:
     """Return the progress at a feasible start."""
     gradient = _gradient_at_start(program, alpha) if gradient is None else gradient
-    memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields)) if recipe.planning else None
     state = State(
         alpha=alpha,
         gradient=gradient,
         recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
-        memory=memory,
+        memory=_no_memory() if recipe.planning else None,
     )
     infinite = jnp.asarray(jnp.inf, alpha.dtype)
     objective = program.objective(alpha, state.gradient)
@@ -93,8 +86,12 @@ def begin(
     )
 
 
+def _no_memory() -> PlanningMemory:
+    return PlanningMemory(*(jnp.zeros((), bool) for _ in PlanningMemory._fields))
+
+
 def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> Array:
-    """Return G; most begin at zero, and a product costs as much as many steps."""
+    """Return G; most runs begin at zero, where the product with Q can be saved."""
     away = jnp.any(alpha != 0)
     return lax.cond(away, program.gradient, lambda alpha: program.linear + alpha, alpha)
 
@@ -118,9 +115,9 @@ def advance(
 
 
 def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[..., Any]:
-    """Return a loop over pair and block steps as one kernel, if it can be one."""
-    fits = recipe.is_plain and recipe.slots <= LARGEST_IN_KERNEL and size < LONG_REDUCTION
-    return in_one_kernel(loop) if fits else loop
+    """Return a loop over pair and block steps as one kernel of machine code, if it can be one."""
+    few = recipe.slots <= recipe.tuning.largest_in_kernel and size < LONG_REDUCTION
+    return in_one_kernel(loop) if few and recipe.runs_in_kernel else loop
 
 
 def turns(
@@ -146,21 +143,28 @@ def turns(
 
 @partial(jax.jit, static_argnames="recipe")
 def relax(
-    program: QuadraticProgram, tol: Scalar, limit: Int[Array, ""] | int, recipe: Recipe
+    program: QuadraticProgram,
+    start: Float[Array, " n"] | None,
+    tol: Scalar,
+    limit: Int[Array, ""] | int,
+    recipe: Recipe,
 ) -> Progress:
-    """From α = 0 bring the violation below `tol`, or take `limit` pair steps; no verdict.
+    """Bring the violation below `tol`, or take `limit` pair steps; no verdict. None starts at zero.
 
-    This is the work on a part of a larger problem: `linear` is its G, the bounds are those of the
-    change of α, and whoever owns the larger problem judges what was reached.
+    This is for a part of a larger problem: `linear` is its G, the bounds are those of the change of
+    α, and the host loop over the larger problem judges what was reached.
     """
     loop = compact(partial(_relaxed, recipe=recipe), recipe, program.size)
-    return loop(program, tol, limit)
+    return loop(program, start, tol, limit)
 
 
-def _relaxed(program: QuadraticProgram, tol: Scalar, limit: Any, *, recipe: Recipe) -> Progress:
-    alpha = jnp.zeros_like(program.linear)
-    start = begin(program, alpha, recipe, gradient=program.linear)
-    start = start._replace(violation=recipe.measure(program, alpha, program.linear))
+def _relaxed(
+    program: QuadraticProgram, alpha: Any, tol: Scalar, limit: Any, *, recipe: Recipe
+) -> Progress:
+    at_zero = alpha is None
+    alpha = jnp.zeros_like(program.linear) if at_zero else alpha
+    start = begin(program, alpha, recipe, gradient=program.linear if at_zero else None)
+    start = start._replace(violation=recipe.measure(program, alpha, start.state.gradient))
     present = jnp.sum(program.upper > program.lower, dtype=jnp.int32)
     first = jnp.maximum(recipe.run, present // 2)
 
@@ -190,15 +194,18 @@ def _turn(
     recipe: Recipe,
 ) -> Progress:
     """A run of pair steps, a block step, and the verdict."""
-    before = progress
-    look = before.anchor.steps + max(LOOK_STEPS, LOOK_SWEEPS * program.size)
+    before, tuning = progress, recipe.tuning
+    look = before.anchor.steps + max(tuning.look_steps, tuning.look_sweeps * program.size)
     limit = jnp.minimum(limit, look)
     if recipe.slots:
         # The first run finds out which variables are at bounds; a block step before that is lost.
         length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)
         limit = jnp.minimum(limit, before.steps + length)
     polishing = bool(recipe.slots) and recipe.polish
-    fine = jnp.minimum(tol, _fine_tolerance(program, before)) if polishing else tol
+    fine = tol
+    if polishing:
+        reachable = _fine_tolerance(program, before.state.alpha, tuning.polish_ulps)
+        fine = jnp.minimum(tol, reachable)
     wanted = jnp.where((before.attempts > 0) & (before.violation <= tol), fine, tol)
     progress = _run(program, before, wanted, limit, recipe)
     passed = progress.violation <= tol
@@ -226,12 +233,12 @@ def _turn(
     idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
     attempts = progress.attempts + finishing
     done = (violation <= fine) | useless | idle
-    done = done | (attempts >= POLISHING) | (progress.steps >= budget)
+    done = done | (attempts >= tuning.polish_turns) | (progress.steps >= budget)
     status = progress.status
     for condition, verdict in (  # later ones win
         ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
-        (useless | (finishing & (idle | (attempts > MAX_ATTEMPTS))), Status.STALLED),
-        (_is_unbounded(program, state), Status.UNBOUNDED),
+        (useless | (finishing & (idle | (attempts > tuning.max_attempts))), Status.STALLED),
+        (_is_unbounded(program, state, objective), Status.UNBOUNDED),
         (finishing & (violation <= tol) & done & jnp.isfinite(objective), Status.CONVERGED),
     ):
         status = jnp.where(condition, jnp.int32(verdict), status)
@@ -246,7 +253,7 @@ def _run(
     loop = partial(_pair_steps, recipe=recipe)
     # The gap and the selections reduce in slices, if there are such.
     sliced = recipe.measure is gap and program.size % SLICES == 0
-    if recipe.is_plain and (program.size < LONG_REDUCTION or sliced):
+    if recipe.runs_in_kernel and (program.size < LONG_REDUCTION or sliced):
         loop = in_one_kernel(loop)
     return loop(program, progress, tol, limit)
 
@@ -300,23 +307,22 @@ def _block(
     """Take a block step, or ask for another number of slots, or do nothing."""
     state = progress.state
     free = jnp.sum((state.alpha > program.lower) & (state.alpha < program.upper))
-    last = passed & (progress.attempts < MAX_ATTEMPTS // 2) & recipe.polish
+    last = passed & (progress.attempts < recipe.tuning.max_attempts // 2) & recipe.polish
     wanted = (last | (~passed & (free <= recipe.largest))) & (free > 1)
     if recipe.elastic:
-        misfit = wanted & ~fits(recipe.slots, free)
+        misfit = wanted & ~fits(recipe.slots, free, recipe.tuning)
         progress = progress._replace(free=jnp.where(misfit, free, 0).astype(jnp.int32))
         wanted = wanted & ~misfit
 
     def step(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
-        return block_step(program, alpha, gradient, recipe.slots)
+        return block_step(program, alpha, gradient, recipe.slots, recipe.tuning)
 
     def skip(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
         return alpha, gradient, jnp.int32(0)
 
     alpha, gradient, rounds = lax.cond(wanted, step, skip, state.alpha, state.gradient)
-    memory = state.memory
-    if memory is not None:  # the last working sets say nothing about the new point
-        memory = Memory(*(jnp.zeros((), bool) for _ in Memory._fields))
+    # The last working sets say nothing about the new point.
+    memory = None if state.memory is None else _no_memory()
     return progress._replace(
         state=state._replace(alpha=alpha, gradient=gradient, memory=memory),
         newton_steps=progress.newton_steps + rounds,
@@ -335,51 +341,42 @@ def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " 
     return lax.cond(converged, lambda alpha: alpha, better, progress.state.alpha)
 
 
-def slots_for(free: int, n: int) -> int:
-    """Return the number of slots for so many free variables out of n."""
-    choices = FEW_SLOTS if n <= SMALL else SLOTS
+def slots_for(free: int, n: int, tuning: Tuning = DEFAULT) -> int:
+    """Return the number of slots for `free` free variables out of n."""
+    choices = tuning.few_slots if n <= tuning.few_slots_size else tuning.slots
     return min(next((slots for slots in choices if free <= slots), n), n)
 
 
-def fits(slots: int, free: Any) -> Any:
-    """Tell whether the free variables find a slot, and enough slots a free variable."""
-    roomy = slots > 2 * SLOTS[0]
+def fits(slots: int, free: Any, tuning: Tuning = DEFAULT) -> Any:
+    """Tell whether every free variable finds a slot, and at least a quarter of the slots is used.
+
+    Few slots are never too many.
+    """
+    roomy = slots > 2 * tuning.slots[0]
     return (free <= slots) & ((4 * free > slots) | (not roomy))
 
 
 def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
     """Restore the sums of the groups to rounding level and compute G from scratch."""
+    members = [program.members(group) for group in range(program.group_count)]
     alpha = progress.state.alpha
-    free = (alpha > program.lower) & (alpha < program.upper)
-    for group in range(program.group_count):
-        inside = jnp.broadcast_to(program.members(group), alpha.shape)
-        missing = program.totals[group] - jnp.sum(jnp.where(inside, alpha, 0.0))
-        share = missing / jnp.maximum(jnp.sum(free & inside), 1)
-        alpha = jnp.where(free & inside, alpha + share, alpha)
-    alpha = jnp.clip(alpha, program.lower, program.upper)
+    alpha = restored_sums(alpha, program.lower, program.upper, members, program.totals)
     state = progress.state._replace(alpha=alpha, gradient=program.gradient(alpha))
     return progress._replace(state=state)
 
 
-def _fine_tolerance(program: QuadraticProgram, progress: Progress) -> Array:
-    """Return the violation below which there is little but rounding."""
-    largest = jnp.max(jnp.abs(progress.state.alpha)) * jnp.max(jnp.abs(program.hessian.diagonal()))
-    unit = jnp.max(jnp.abs(program.linear)) + largest
-    return FINE * jnp.finfo(unit.dtype).eps * unit
+def _fine_tolerance(program: QuadraticProgram, alpha: Array, ulps: float) -> Array:
+    scale = jnp.max(jnp.abs(program.hessian.diagonal()))
+    return fine_tolerance(alpha, program.linear, scale, ulps * jnp.finfo(alpha.dtype).eps)
 
 
-def _is_unbounded(program: QuadraticProgram, state: State) -> Array:
-    """Tell whether the objective has fallen below all that the precision can tell from −∞.
-
-    −f has the unit l²/Q. With an infinite box, −f beyond that unit over eps says that the margin
-    is below the rounding error of the data.
-    """
+def _is_unbounded(program: QuadraticProgram, state: State, objective: Array) -> Array:
     hessian = program.hessian
     endless = jnp.isinf(program.upper) | jnp.isinf(program.lower)
     # A ridge bounds the objective; a variable without cost (a slack) does not change it.
     neutral = (hessian.diagonal() == 0) & (program.linear == 0)
     open_box = jnp.any(endless & (hessian.ridge_vector() == 0) & ~neutral)
-    unit = jnp.max(jnp.abs(program.linear)) ** 2
-    fallen = -program.objective(state.alpha, state.gradient) * jnp.finfo(state.alpha.dtype).eps
-    scale = jnp.max(jnp.abs(hessian.diagonal()))
-    return open_box & (fallen * scale > unit) & (gap(program, state.alpha, state.gradient) > 0)
+    largest, scale = jnp.max(jnp.abs(program.linear)), jnp.max(jnp.abs(hessian.diagonal()))
+    violation = gap(program, state.alpha, state.gradient)
+    eps = jnp.finfo(state.alpha.dtype).eps
+    return open_box & is_unbounded(objective, violation, largest, scale, eps)

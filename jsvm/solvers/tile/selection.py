@@ -1,7 +1,7 @@
 """Which pair of variables to move: working-set selection.
 
 Every rule is a function ``select(state, program) -> (i, j)``: α_i goes up and α_j down by the same
-amount, so their group keeps its sum. With v = e_i − e_j, the quantities of 004 are
+amount, so their group keeps its sum. With v = e_i − e_j, the quantities of Glasmachers (2008) are
 
     l = vᵀG = G_i − G_j            slope,
     q = vᵀQv = Q_ii + Q_jj − 2Q_ij  curvature,
@@ -12,7 +12,7 @@ amount, so their group keeps its sum. With v = e_i − e_j, the quantities of 00
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 from jax import lax
@@ -26,8 +26,8 @@ from jsvm.problems.certificate import extremes
 Index = Int[Array, ""]
 
 
-class Memory(NamedTuple):
-    """What planning ahead remembers of the last step (004, Algorithms 7.2 and 7.3)."""
+class PlanningMemory(NamedTuple):
+    """What planning ahead remembers of the last step (Glasmachers 2008, Algorithms 7.2, 7.3)."""
 
     planned: Array  # it was a planning step
     free: Array  # it was a standard step that met no bound
@@ -43,14 +43,34 @@ class State(NamedTuple):
     alpha: Float[Array, " n"]
     gradient: Float[Array, " n"]
     recent: Int[Array, "m 2"]
-    memory: Memory | None
+    memory: PlanningMemory | None
 
 
 Selection = Callable[[State, QuadraticProgram], tuple[Index, Index]]
 
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+def runs_in_kernel(rule: Rule) -> Rule:
+    """Declare that a selection or a step may run inside one kernel of machine code.
+
+    It has to consist of plain operations on vectors (:mod:`jsvm.numerics.kernel_call`); a rule
+    without this declaration runs as an ordinary program, which takes longer.
+
+    Examples
+    --------
+    >>> @runs_in_kernel
+    ... def first_and_last(state, program):
+    ...     return jnp.int32(0), jnp.int32(program.size - 1)
+    >>> first_and_last.runs_in_kernel
+    True
+    """
+    rule.runs_in_kernel = True  # pyright: ignore[reportFunctionMemberAccess]
+    return rule
+
 
 def newton_gain(slope: Float[Array, "..."], curvature: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return g̃ = ½ l²/q (004, eq. 4.6)."""
+    """Return g̃ = ½ l²/q (Glasmachers 2008, eq. 4.6)."""
     return 0.5 * slope * slope / curvature
 
 
@@ -62,8 +82,9 @@ def truncated_gain(
     return step * (slope - 0.5 * curvature * step)
 
 
+@runs_in_kernel
 def most_violating(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
-    """Most violating pair (004, eq. 4.5): the largest slope."""
+    """Most violating pair (Glasmachers 2008, eq. 4.5): the largest slope."""
 
     def in_group(inside: Array | bool) -> tuple[Index, Index, Float[Array, ""]]:
         i, up = index_of_max(jnp.where(_can_up(state, program) & inside, state.gradient, -jnp.inf))
@@ -75,20 +96,22 @@ def most_violating(state: State, program: QuadraticProgram) -> tuple[Index, Inde
     return _best_group(program, in_group)
 
 
+@runs_in_kernel
 def second_order(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
-    """Second-order selection (004, eq. 4.7): steepest i, then the j of largest Newton gain."""
+    """Second order (Glasmachers 2008, eq. 4.7): steepest i, then the j of largest Newton gain."""
     return _second_order(
         state, program, lambda slope, curvature, room: newton_gain(slope, curvature)
     )
 
 
 def second_order_truncated(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
-    """Second-order selection with the true gain g in place of g̃ (004, Algorithm 7.2)."""
+    """Second order with the true gain g in place of g̃ (Glasmachers 2008, Algorithm 7.2)."""
     return _second_order(state, program, truncated_gain)
 
 
+@runs_in_kernel
 def maximum_gain(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
-    """Maximum gain over all pairs that share a variable with the last one (004, 6.1.2).
+    """Maximum gain over pairs that share a variable with the last one (Glasmachers 2008, 6.1.2).
 
     Fast, and able to get stuck (6.1.4); :func:`hybrid_maximum_gain` is not.
     """
@@ -96,10 +119,11 @@ def maximum_gain(state: State, program: QuadraticProgram) -> tuple[Index, Index]
     return lax.cond(first, second_order, _related_maximum_gain, state, program)
 
 
+@runs_in_kernel
 def hybrid_maximum_gain(
     state: State, program: QuadraticProgram, eta: float = 1e-8
 ) -> tuple[Index, Index]:
-    """Hybrid maximum gain (004, Algorithm 6.1).
+    """Hybrid maximum gain (Glasmachers 2008, Algorithm 6.1).
 
     Maximum gain unless both variables of the last pair are within η times the width of their box
     of a bound (or, where the box is infinite, within η); then second order. The paper has one
@@ -120,7 +144,7 @@ def hybrid_maximum_gain(
 
 
 def greedy(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
-    """The pair of largest gain among all pairs (004, 6.1.1): O(n²), for small problems."""
+    """The pair of largest gain of all (Glasmachers 2008, 6.1.1): O(n²), for small problems."""
     Q, alpha, G = program.hessian.matrix, state.alpha, state.gradient
     diagonal = program.hessian.diagonal()
     slope = G[:, None] - G[None, :]

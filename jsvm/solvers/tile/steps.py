@@ -1,7 +1,6 @@
 """How far to move a chosen pair: α_i + μ, α_j − μ.
 
-Every rule is a function ``step(state, program, select) -> Move``; planning ahead needs the
-selection because it offers it further candidates.
+Every rule is a function ``step(state, program, select) -> Move`` that chooses the pair by `select`.
 """
 
 from collections.abc import Callable
@@ -16,25 +15,26 @@ from jsvm.numerics.reductions import index_of_max
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers.tile.selection import (
     Index,
-    Memory,
+    PlanningMemory,
     Selection,
     State,
     newton_gain,
+    runs_in_kernel,
     second_order_truncated,
     truncated_gain,
 )
 
-ETA = 0.9  # of 004, Algorithm 7.2
-OVERSHOOT = 1.1  # of 004, section 7.2.3
+ETA = 0.9  # Glasmachers 2008, Algorithm 7.2
+OVERSHOOT = 1.1  # Glasmachers 2008, section 7.2.3
 
 
 class Move(NamedTuple):
-    """A pair, its step μ, and what planning ahead has to remember."""
+    """A pair, its step μ, and the memory of planning ahead (None for other steps)."""
 
     i: Array
     j: Array
     mu: Array
-    memory: Memory | None
+    memory: PlanningMemory | None
 
 
 Step = Callable[[State, QuadraticProgram, Selection], Move]
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 
 def line(state: State, program: QuadraticProgram, i: Index, j: Index) -> Line:
-    """Return slope, curvature and interval of a pair (004, section 4.3.3)."""
+    """Return slope, curvature and interval of a pair (Glasmachers 2008, section 4.3.3)."""
     alpha, hessian = state.alpha, program.hessian
     diagonal = hessian.diagonal()
     return Line(
@@ -67,24 +67,27 @@ def line(state: State, program: QuadraticProgram, i: Index, j: Index) -> Line:
 
 
 def newton_step(line: Line) -> Float[Array, ""]:
-    """Return μ̂ = l/q; ±∞ along a line without curvature (004, section 4.3.3)."""
+    """Return μ̂ = l/q; ±∞ along a line without curvature (Glasmachers 2008, 4.3.3)."""
     curved = line.curvature > line.floor
     flat = jnp.where(line.slope == 0, 0.0, jnp.sign(line.slope) * jnp.inf)
     return jnp.where(curved, line.slope / jnp.where(curved, line.curvature, 1.0), flat)
 
 
+@runs_in_kernel
 def plain(state: State, program: QuadraticProgram, select: Selection) -> Move:
-    """Truncated Newton step μ* = max{min{μ̂, high}, low} (004, eq. 4.4)."""
+    """Truncated Newton step μ* = max{min{μ̂, high}, low} (Glasmachers 2008, eq. 4.4)."""
     return _scaled_newton(state, program, select, 1.0)
 
 
+@runs_in_kernel
 def overshoot(state: State, program: QuadraticProgram, select: Selection) -> Move:
-    """Truncated step of 1.1 μ̂, which keeps 99 % of the gain (004, section 7.2.3)."""
+    """Truncated step of 1.1 μ̂, which keeps 99 % of the gain (Glasmachers 2008, 7.2.3)."""
     return _scaled_newton(state, program, select, OVERSHOOT)
 
 
+@runs_in_kernel
 def planning_ahead(state: State, program: QuadraticProgram, select: Selection) -> Move:
-    """Planning-ahead step with the N last working sets (004, Algorithms 7.2 and 7.3, 7.2.4)."""
+    """Plan ahead with the N last working sets (Glasmachers 2008, Algorithms 7.2, 7.3; 7.2.4)."""
     memory = state.memory
     assert memory is not None
     i, j = _select_with_candidates(state, program, select, memory)
@@ -100,7 +103,7 @@ def planning_ahead(state: State, program: QuadraticProgram, select: Selection) -
         i,
         j,
         mu,
-        Memory(
+        PlanningMemory(
             planned=plan,
             free=~plan & (standard == newton),
             trusted=jnp.abs(mu / finite - 1.0) <= ETA,
@@ -125,7 +128,7 @@ def _scaled_newton(
 
 
 def _select_with_candidates(
-    state: State, program: QuadraticProgram, select: Selection, memory: Memory
+    state: State, program: QuadraticProgram, select: Selection, memory: PlanningMemory
 ) -> tuple[Index, Index]:
     """Algorithm 7.2: after a planning step, offer the sets it planned with as candidates."""
     by_newton_gain = ~memory.planned | memory.trusted

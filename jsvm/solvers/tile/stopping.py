@@ -15,7 +15,7 @@ Measure = Callable[[QuadraticProgram, Float[Array, " n"], Float[Array, " n"]], F
 def joachims(
     program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
 ) -> Float[Array, ""]:
-    """Return the smallest τ for which Joachims' conditions (001, eq. 2) hold.
+    """Return the smallest τ for which Joachims' conditions (Collobert & Bengio 2000, eq. 2) hold.
 
     |G_i − λ| ≤ τ on the free variables, G_i ≤ λ + τ at the lower and G_i ≥ λ − τ at the upper
     bound, with λ the mean over the free variables. Since λ lies between the extremes of G, the rule

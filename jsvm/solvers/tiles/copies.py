@@ -5,9 +5,8 @@ only the sum a of their variables. So one variable does for them, with k times t
 
     Σ ½ r α_i² with Σα_i = a  is least for α_i = a/k:  ½ (r/k) a².
 
-Without ridge any division of a is as good as any other; that with the fewest support vectors is
-taken: one copy after the other is filled. Data of counts, indicators and categories are full of
-copies.
+Without ridge any division of a is as good as any other; copies are filled one after the other,
+which gives the fewest support vectors. Counts, indicators and categories are full of copies.
 """
 
 from dataclasses import dataclass, replace
@@ -17,10 +16,8 @@ import numpy as np
 
 from jsvm.numerics.equal_rows import equal_rows
 from jsvm.problems import FromKernel, QuadraticProgram, Repeated
-from jsvm.solvers.layout import innermost
-
-# Less than so many copies, in all and per example, are not worth a new program and new data:
-FEWEST_ENTRIES, SMALLEST_SHARE = 100_000, 0.01  # entries of the matrix that are not needed
+from jsvm.solvers.canonical import innermost
+from jsvm.solvers.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Copies:
         lower, upper = self._of_first(self.program.lower), self._of_first(self.program.upper)
         count = np.bincount(self.kind)
         sums = np.asarray(alpha, float).reshape(lower.shape)
-        rest = np.clip(0.0, lower, upper)  # where a copy is that has got nothing
+        rest = np.clip(0.0, lower, upper)  # the value of a copy that gets nothing
         excess = sums - count * rest
         amount = np.abs(excess)
         room = np.minimum(np.where(excess > 0, upper - rest, rest - lower), amount)
@@ -94,13 +91,13 @@ class Copies:
         return np.asarray(values).reshape(-1, len(self.kind))[:, self.first]
 
 
-def copies_in(program: QuadraticProgram) -> Copies | None:
-    """Return the copies in a canonical program; None if there are too few to care."""
+def copies_in(program: QuadraticProgram, tuning: Tuning) -> Copies | None:
+    """Return the copies in a canonical program; None if they are too few to be worth merging."""
     inner = innermost(program.hessian)
-    if not isinstance(inner, FromKernel) or inner.size**2 < FEWEST_ENTRIES:
+    if not isinstance(inner, FromKernel) or inner.size**2 < tuning.fewest_copied_entries:
         return None
     X, n = np.asarray(inner.X), inner.size
-    fewest = max(FEWEST_ENTRIES / n, SMALLEST_SHARE * n)
+    fewest = max(tuning.fewest_copied_entries / n, tuning.smallest_copied_share * n)
     if equal_rows(X, fewest=fewest) is None:  # most data have no copies, and the rest takes time
         return None
     vectors = program.linear, program.lower, program.upper, program.groups

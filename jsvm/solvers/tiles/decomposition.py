@@ -1,7 +1,7 @@
 """Many tiles: problems whose matrix is larger than one tile should be.
 
-A host loop (design of all decomposition methods since Osuna, Freund and Girosi; 004, Algorithm 4.1
-with large working sets):
+A host loop, as in all decomposition methods since Osuna, Freund and Girosi (1997); Algorithm 4.1 of
+Glasmachers (2008) with large working sets:
 
     repeat
         choose a working set: all free variables, then the worst violators of both sides
@@ -11,10 +11,10 @@ with large working sets):
 
 Rows of the kernel matrix are computed only for variables that moved, and kept (`rows.py`). The tile
 is solved in the *change* of α, so its rounding errors are those of the change. α and G live on the
-host in float64; the device works in the dtype asked for. In float32 the last word has a gradient
-computed in float64: what it contradicts is solved again from there, which is iterative refinement.
-For the same reason a tile on which pair steps alone are taken is one of float32 as long as the gap
-is not small: half the bytes are half the time.
+host in float64; the device works in the dtype asked for. In float32 success is declared only on a
+gradient computed in float64; if that gradient still violates, the loop goes on from it, which is
+iterative refinement. For the same reason a tile without block steps is one of float32 as long as
+the gap is not small: half the bytes are half the time.
 """
 
 from collections.abc import Callable
@@ -22,84 +22,83 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
 from jsvm.numerics.checks import check_finite
+from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
-from jsvm.solvers.config import SMO
-from jsvm.solvers.layout import Layout
-from jsvm.solvers.status import Status
-from jsvm.solvers.tile.engine import Part, newton_part, relax_part
-from jsvm.solvers.tile.inverse import LARGEST_EXPLICIT
-from jsvm.solvers.tile.loop import FINE
-from jsvm.solvers.tiles.rows import EXPENSIVE, Rows, forget
+from jsvm.problems.certificate import certify
+from jsvm.solvers.canonical import Layout, innermost
+from jsvm.solvers.monitor import Facts, facts_of
+from jsvm.solvers.rounding import fine_tolerance, is_unbounded, restored_sums
+from jsvm.solvers.smo import SMO
+from jsvm.solvers.status import Solution, Status
+from jsvm.solvers.tile.engine import CompiledLoop, Counts, WorkingSet, newton_on_all
+from jsvm.solvers.tiles.exact_sum import ExactSum
+from jsvm.solvers.tiles.rows import Rows, forget
+from jsvm.solvers.tiles.sources import source_of
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, View, choose, look
 
-TILES = 512, 768, 1024, 1536, 2048, 3072, 4096, 8192
-LARGE_TILE = 4096
-LARGEST_NEWTON = 2048  # free variables for which all of them are solved for at once
-FEWEST_NEWCOMERS = 256
-MANY_FEATURES = 100
-NEWTON_GAP = 1e-3
-SLOT_STEP = 256
-SLOTS = (128, 256)  # of block steps within a tile
-ROUGH = np.dtype("float32")
-ROUGH_GAP = 1e-4  # of the largest linear term, down to which a tile of it is of use
-SPARE = 1.2  # slots for each free variable
-FRACTION = 0.1  # of the gap, to which a tile is solved
-NEARLY = 300.0  # times the tolerance: from there a tile of all that violates goes to the end
-WORST = 0.25  # of the newcomers of a tile; the others violate less
-POLISHING = 4  # times that a gap which has passed is brought down further
-PATIENCE = 20  # rounds without progress before the gradient is refreshed, or given up
-MAX_REFRESHES = 20
+ROUGH, DOUBLE = np.dtype("float32"), np.dtype("float64")
+STEPS_PER_VARIABLE = 50  # pair steps on one tile: rounds are cheaper than a stubborn tile
 
 
 class Decomposition:
-    """The state of the host loop; :meth:`round` is one turn of it.
+    """The host loop over tiles; see :class:`jsvm.solvers.monitor.Work`.
 
     Parameters
     ----------
-    vectors : Vectors
-        The program and a feasible start; its gradient is computed here.
-    rows : Rows
-        The kernel part of Q, for one variable per example.
-    ridge : array of shape (number of examples,) or None
-        The rest of Q.
-    exact_sum : function or None
-        Like ``rows.sum``, in higher precision; None where the rows have it already.
-    solver : SMO
+    program : QuadraticProgram
+        Canonical.
     layout : Layout
-        Where the variables are.
+        Where its variables are.
+    start : array or None
+        A feasible point.
+    solver : SMO
+    dtype : dtype
+        Of kernel rows and tiles.
     """
 
     def __init__(
         self,
-        vectors: Vectors,
-        rows: Rows,
-        ridge: np.ndarray | None,
-        exact_sum: Callable[..., np.ndarray] | None,
-        solver: SMO,
+        program: QuadraticProgram,
         layout: Layout,
+        start: np.ndarray | None,
+        solver: SMO,
+        dtype: np.dtype,
     ) -> None:
-        self.vectors, self.rows, self.ridge, self.solver = vectors, rows, ridge, solver
-        self.layout = layout
-        self.exact_sum = rows.sum if exact_sum is None else exact_sum
+        self.solver, self.layout, self.tuning = solver, layout, solver.tuning
+        self.vectors = vectors = Vectors.of(program, layout, start)
+        inner = innermost(program.hessian)
+        ridge = layout.ridge(inner)
+        self.ridge = ridge if ridge.any() else None
+        budget = solver.cache_size * 1e6
+        source = source_of(inner, layout, dtype)
+        self.rows = rows = Rows(source, layout.examples, dtype, budget)
+        exact = rows if dtype == DOUBLE else ExactSum(inner, layout, solver.tuning)
+        self.exact_sum: Callable[..., np.ndarray] = exact.sum
         self.square = self.rough = Square(rows, rows.dtype)
         if rows.dtype != ROUGH:
             self.rough = Square(rows, ROUGH)
         self.status = Status.RUNNING
         self.steps = self.newton_steps = 0
-        self._free_solved, self._newton_gap, self._polishes = False, NEWTON_GAP, 0
-        self._crowd, self._least = 2 * len(vectors.alpha) + 1, TILES[0]
+        self._free_solved, self._newton_gap, self._polishes = False, self.tuning.newton_gap, 0
+        self._crowd, self._least = 2 * len(vectors.alpha) + 1, self.tuning.tiles[0]
         self._refreshes = self._idle = 0
         self._random = np.random.default_rng(0)
         self._smallest_gap = np.inf
         self._best = np.inf, np.inf, vectors.alpha.copy()  # objective, gap, point
         self.refresh()
+
+    @property
+    def kernel_rows(self) -> int:
+        """Rows of the kernel matrix that were computed."""
+        return self.rows.computed
 
     @property
     def gap(self) -> float:
@@ -109,7 +108,8 @@ class Decomposition:
     def refresh(self) -> None:
         """Compute the gradient from scratch."""
         v = self.vectors
-        v.restore_sums()
+        members = [v.members(group) for group in range(len(v.totals))]
+        v.alpha = restored_sums(v.alpha, v.lower, v.upper, members, v.totals)
         used = np.flatnonzero(v.alpha)
         v.gradient = v.linear.copy()
         self._subtract(used, v.alpha[used], self.exact_sum, np.ones(len(used), bool))
@@ -129,7 +129,7 @@ class Decomposition:
             self._newton_gap = 0.1 * view.gap
             self._solve_free(view)
         else:
-            self._solve_tile(view, max(FRACTION * view.gap, 0.5 * self.solver.tol))
+            self._solve_tile(view, max(self.tuning.tile_fraction * view.gap, 0.5 * self.solver.tol))
         self._view = self._look()
         after = self.vectors.objective
         if self._is_unbounded(after):
@@ -139,25 +139,24 @@ class Decomposition:
         nearer = self.gap < self._smallest_gap
         self._smallest_gap = min(self._smallest_gap, self.gap)
         self._idle = 0 if lower or nearer else self._idle + 1
-        if self.status == Status.RUNNING and self._idle > PATIENCE:
+        if self.status == Status.RUNNING and self._idle > self.tuning.patience:
             self._judge_stall()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """Return the numbers of the last round."""
-        return {
-            "violation": self.gap,
-            "objective": self.vectors.objective,
-            "support_vectors": int(np.count_nonzero(self.vectors.alpha)),
-            "kernel_rows": self.rows.computed,
-            "steps": self.steps,
-            "newton_steps": self.newton_steps,
-        }
+        return facts_of(self, self.gap, self.vectors.objective, self.vectors.alpha)
 
     def point(self) -> np.ndarray:
         """Return α in the order of the variables."""
         return self.vectors.alpha[self.layout.places]
 
-    def best(self) -> tuple[QuadraticProgram, np.ndarray, np.ndarray]:
+    def solution(self) -> Solution:
+        """Return the best point, in the order of the variables, with its certificate in float64."""
+        with scope(DOUBLE):
+            certificate = jax.device_get(_certify(*self._best_point()))
+        return Solution.of(self.point(), certificate, self, self.kernel_rows, int(self.status))
+
+    def _best_point(self) -> tuple[QuadraticProgram, np.ndarray, np.ndarray]:
         """Return the program without its kernel part, the best point, and its fresh gradient."""
         v = self.vectors
         if not self._fresh:
@@ -172,7 +171,7 @@ class Decomposition:
         return program, v.alpha, v.gradient
 
     def release(self) -> None:
-        """Leave the memory of rows, tiles and points to others."""
+        """Return rows, tiles and points to the memory pool; do not use afterwards."""
         for holder in {self.rows, self.square, self.rough}:
             holder.release()
         forget(self.rows.source)
@@ -180,80 +179,86 @@ class Decomposition:
     def _solve_tile(self, view: View, wanted: float) -> None:
         """Bring the gap of a working set down to `wanted`."""
         free = len(view.free)
-        slots = next((s for s in SLOTS if s >= SPARE * free), SLOTS[-1] if free <= SLOTS[-1] else 0)
+        tuning, most = self.tuning, self.tuning.tile_slots[-1]
+        fitting = (s for s in tuning.tile_slots if s >= tuning.slots_per_free * free)
+        slots = next(fitting, most if free <= most else 0)
         square = self.rough if slots == 0 and view.gap > self._rough_gap else self.square
         size = self._tile_size(view, len(square.variables))
         # A variety of violators saves rounds, the worst ones alone save rows.
-        worst = 1.0 if self.rows.source.features > EXPENSIVE else WORST
+        expensive = self.rows.source.features > tuning.expensive_features
+        worst = 1.0 if expensive else tuning.worst_share
         some = square.arrange(choose(view, size, worst, self._random), size)
         complete = len(view.free) + len(view.outside) <= size
-        if slots and complete and view.gap <= NEARLY * self.solver.tol:
+        if slots and complete and view.gap <= tuning.finishing_gap * self.solver.tol:
             wanted = min(wanted, self._fine_tolerance)  # Newton steps go there at once
-        limit = min(self.solver.step_budget - self.steps, 50 * size)
+        limit = min(self.solver.step_budget - self.steps, STEPS_PER_VARIABLE * size)
         recipe = self.solver.recipe(slots, elastic=False)
         recipe = recipe._replace(polish=False, largest=recipe.slots)
         tile = self._tile(square, view)
         aim = square.dtype.type(wanted)
-        end = relax_part(tile, aim, np.int32(limit), recipe).fetched()
-        self._move(some, end.change, tile)
+        end = CompiledLoop(recipe).relax(tile, None, aim, np.int32(limit))
+        self._move(some, *end, tile)
         self._free_solved = False
-        self.steps += end.steps
-        self.newton_steps += end.newton_steps
-        if end.status == Status.UNBOUNDED:
-            self.status = Status.UNBOUNDED
 
     def _look(self) -> View:
-        """Look at the point; what a tile leaves alone anyway is not worth many features."""
-        return look(self.vectors, FRACTION * min(1.0, self.rows.source.features / MANY_FEATURES))
+        """Measure the violations; with many features ignore those below the tile's own target."""
+        costly = min(1.0, self.rows.source.features / self.tuning.many_features)
+        return look(self.vectors, self.tuning.tile_fraction * costly)
 
     def _tile_size(self, view: View, present: int) -> int:
         """Return the size of the next tile: room for the free variables and for violators.
 
         There are at least as many places for violators as for free variables, and more while the
-        crowd of violators does not get smaller. The largest tile costs much memory: it is for free
-        variables that find no place in the last but one.
+        number of violators does not halve from round to round. The largest tile costs much memory:
+        it is for free variables that find no place in the last but one.
         """
-        crowd = len(view.outside)
+        tuning, crowd, free = self.tuning, len(view.outside), len(view.free)
         if crowd > 0.5 * self._crowd:
-            self._least = tile_size(TILES[0] + 1)
+            self._least = self._size_for(tuning.tiles[0] + 1)
         self._crowd = crowd
-        free = len(view.free)
-        size = tile_size(max(self._least, free + min(crowd, max(free, FEWEST_NEWCOMERS))))
-        if free <= LARGE_TILE:
-            size = min(size, LARGE_TILE)
+        newcomers = min(crowd, max(free, tuning.fewest_newcomers))
+        size = self._size_for(max(self._least, free + newcomers))
+        if free <= tuning.large_tile:
+            size = min(size, tuning.large_tile)
         return present if present // 2 < size <= present else size  # a new matrix is expensive
 
+    def _size_for(self, variables: int) -> int:
+        """Return the size of a tile for so many variables."""
+        tiles = self.tuning.tiles
+        return next((size for size in tiles if size >= variables), tiles[-1])
+
     def _finish(self, view: View) -> None:
-        """The gap passes: more exact steps where they are cheap, then the last word."""
-        free, fine = len(view.free), self._fine_tolerance
-        if view.gap > fine and self._polishes < POLISHING and self._newton_is_possible(view):
+        """The gap passes: polish where Newton steps are cheap, then judge on a fresh gradient."""
+        free, fine, tuning = len(view.free), self._fine_tolerance, self.tuning
+        polishing = self._polishes < tuning.polish_rounds
+        if view.gap > fine and polishing and self._newton_is_possible(view):
             self._polishes += 1
-            if free <= LARGEST_EXPLICIT and not self._free_solved:
+            if free <= tuning.largest_explicit and not self._free_solved:
                 self._solve_free(view)
                 return
-            if free <= SLOTS[-1]:  # some variable has to leave its bound
+            if free <= tuning.tile_slots[-1]:  # some variable has to leave its bound
                 self._solve_tile(view, fine)
                 return
         self.refresh()
         self._refreshes += 1
         if self.gap <= self.solver.tol:
             self.status = Status.CONVERGED
-        elif self._refreshes > MAX_REFRESHES:
+        elif self._refreshes > tuning.max_refreshes:
             self.status = Status.STALLED
 
     @cached_property
     def _rough_gap(self) -> float:
         """The gap below which a tile of float32 is of no use."""
-        return float(ROUGH_GAP * np.abs(self.vectors.linear).max())
+        return float(self.tuning.rough_gap * np.abs(self.vectors.linear).max())
 
     @property
     def _fine_tolerance(self) -> float:
-        """The gap below which there is little but rounding."""
-        largest = np.abs(self.vectors.alpha).max() * self._scale + np.abs(self.vectors.linear).max()
-        return float(FINE * np.finfo(self.rows.dtype).eps * largest)
+        v, eps = self.vectors, np.finfo(self.rows.dtype).eps
+        return float(fine_tolerance(v.alpha, v.linear, self._scale, self.tuning.polish_ulps * eps))
 
     def _newton_is_possible(self, view: View) -> bool:
-        return self.solver.block and 2 <= len(view.free) <= min(LARGEST_NEWTON, TILES[-1])
+        most = min(self.tuning.largest_newton, self.tuning.tiles[-1])
+        return self.solver.block and 2 <= len(view.free) <= most
 
     def _newton_is_better(self, view: View) -> bool:
         """Tell whether a Newton step on all free variables is due.
@@ -261,41 +266,36 @@ class Decomposition:
         It is where they are too many for block steps within a tile, once the gap is small, and
         again whenever it is ten times smaller.
         """
-        many = len(view.free) > LARGEST_EXPLICIT
+        many = len(view.free) > self.tuning.largest_explicit
         return bool(many and self._newton_is_possible(view) and view.gap <= self._newton_gap)
 
     def _solve_free(self, view: View) -> None:
         """A Newton step on all free variables."""
-        free = len(view.free)
-        size = max(tile_size(free), len(self.square.variables))
+        free, step = len(view.free), self.tuning.newton_slot_step
+        size = max(self._size_for(free), len(self.square.variables))
         some = self.square.arrange(view.free, size)
         tile = self._tile(self.square, view)
-        end = newton_part(tile, min(size, -(-free // SLOT_STEP) * SLOT_STEP)).fetched()
-        self._move(some, end.change, tile)
-        self.newton_steps += end.newton_steps
+        end = newton_on_all(tile, min(size, -(-free // step) * step), self.tuning)
+        self._move(some, *end, tile)
         self._free_solved = True
 
     def _judge_stall(self) -> None:
-        """Nothing moves: refresh the gradient; if that was done before, it is the end."""
+        """Nothing moves: refresh the gradient, and give up if that does not help."""
         gap = self._best[1]
         self.refresh()
         self._refreshes += 1
         self._idle = 0
         if self.gap <= self.solver.tol:
             self.status = Status.CONVERGED
-        elif self.gap >= 0.5 * gap or self._refreshes > MAX_REFRESHES:
+        elif self.gap >= 0.5 * gap or self._refreshes > self.tuning.max_refreshes:
             self.status = Status.STALLED
 
     def _is_unbounded(self, objective: float) -> bool:
-        """Tell whether the objective has fallen below all that float64 can tell from −∞.
-
-        As on one tile: −f has the unit l²/Q.
-        """
-        v = self.vectors
         if not self._open_box or self._matrix is None:
             return False
-        unit = np.abs(v.linear).max() ** 2
-        return bool(-objective * np.finfo(float).eps * self._scale > unit and self.gap > 0)
+        largest = np.abs(self.vectors.linear).max()
+        eps = float(np.finfo(float).eps)
+        return bool(is_unbounded(objective, self.gap, largest, self._scale, eps))
 
     @cached_property
     def _open_box(self) -> bool:
@@ -316,7 +316,7 @@ class Decomposition:
     def _matrix(self) -> Any:
         return self.rough.matrix if self.square.matrix is None else self.square.matrix
 
-    def _tile(self, square: Square, view: View) -> Part:
+    def _tile(self, square: Square, view: View) -> WorkingSet:
         """Return the program of the change of the variables of a square."""
         v, dtype, some = self.vectors, square.dtype, square.variables
         present = some >= 0
@@ -328,7 +328,7 @@ class Decomposition:
         if self.ridge is not None:
             examples = (some % self.rows.size).astype(np.int32)
             ridge = examples, self.ridge[examples].astype(dtype)
-        return Part(
+        return WorkingSet(
             matrix=square.matrix,
             linear=pick(view.distance),
             lower=pick(v.lower - v.alpha),
@@ -338,34 +338,29 @@ class Decomposition:
             ridge=ridge,
         )
 
-    def _move(self, some: np.ndarray, change: np.ndarray, tile: Part) -> None:
-        """Add the change to α and its effect to G."""
-        v = self.vectors
+    def _move(self, some: np.ndarray, change: Any, counts: Any, tile: WorkingSet) -> None:
+        """Add the change that an engine found to α, and its effect to G."""
+        v, change, counts = self.vectors, np.asarray(change), Counts.fetched(counts)
+        self.steps += counts.steps
+        self.newton_steps += counts.newton_steps
+        if counts.status == Status.UNBOUNDED:
+            self.status = Status.UNBOUNDED
         moved = (change != 0) & (some >= 0)
-        if not moved.any():  # no gain is larger than one that is not a number
+        if not moved.any():  # comparisons with NaN are false, so nothing moves
             check_finite(tile.matrix)
         some, change = some[moved], change[moved].astype(float)
         old, lower, upper = v.alpha[some], v.lower[some], v.upper[some]
+        if tile.linear.dtype != self.rows.dtype:  # a rough change does not keep the sums
+            members = [v.groups[some] == group for group in range(len(v.totals))]
+            bounds = tile.lower[moved].astype(float), tile.upper[moved].astype(float)
+            change = restored_sums(change, *bounds, members, np.zeros(len(v.totals)))
         new = np.clip(old + change, lower, upper)
         new = np.where(change >= tile.upper[moved], upper, new)
         new = np.where(change <= tile.lower[moved], lower, new)
-        if tile.linear.dtype != self.rows.dtype:
-            new = self._with_exact_sums(some, old, new)
         v.alpha[some] = new
         self._fresh = False
-        # What arrives at a bound mostly stays there.
+        # What arrives at a bound mostly stays there: its row is not worth keeping.
         self._subtract(some, new - old, self.rows.sum, (new == lower) | (new == upper))
-
-    def _with_exact_sums(self, some: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Take from the variables between their bounds what a rough change adds to a sum."""
-        v, new = self.vectors, new.copy()
-        inside = (new > v.lower[some]) & (new < v.upper[some])
-        for group in range(len(v.totals)):
-            members = v.groups[some] == group
-            free = members & inside
-            if free.any():
-                new[free] -= (new[members] - old[members]).sum() / free.sum()
-        return np.clip(new, v.lower[some], v.upper[some])
 
     def _subtract(
         self, some: np.ndarray, change: np.ndarray, sum_of_rows: Callable, passing: np.ndarray
@@ -382,15 +377,15 @@ class Decomposition:
         v.gradient -= np.tile(product, len(v.alpha) // n)
 
 
-def tile_size(variables: int) -> int:
-    """Return the size of a tile for so many variables."""
-    return next((size for size in TILES if size >= variables), TILES[-1])
+@jax.jit
+def _certify(program: QuadraticProgram, alpha: Any, gradient: Any) -> Any:
+    return certify(jax.tree.map(jnp.asarray, program), alpha, gradient)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class RidgeOnly:
-    """What a certificate asks of Q."""
+    """What a certificate asks of Q, where the kernel part is known from the gradient."""
 
     ridge: Leaf
 

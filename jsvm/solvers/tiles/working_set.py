@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jsvm.precision import scope
+from jsvm.problems import QuadraticProgram
+from jsvm.solvers.canonical import Layout
+
 
 @dataclass
 class Vectors:
@@ -19,34 +23,40 @@ class Vectors:
     alpha: np.ndarray
     gradient: np.ndarray
 
+    @classmethod
+    def of(cls, program: QuadraticProgram, layout: Layout, start: np.ndarray | None) -> "Vectors":
+        """Return a program in its layout at a feasible start; the gradient is not yet computed."""
+        if start is None:
+            with scope(np.dtype("float64")):
+                start = np.asarray(program.feasible_point())
+        return cls(
+            linear=layout.spread(program.linear),
+            lower=layout.spread(program.lower),
+            upper=layout.spread(program.upper),
+            groups=layout.spread(program.groups, np.int32),
+            totals=np.asarray(program.totals, float),
+            alpha=layout.spread(start),
+            gradient=layout.spread(program.linear),
+        )
+
     @property
     def objective(self) -> float:
         """½αᵀQα − lᵀα."""
         return float(-0.5 * np.dot(self.alpha, self.linear + self.gradient))
 
     def members(self, group: int) -> Any:
-        """Return an index of the variables of a group."""
-        return slice(None) if len(self.totals) == 1 else self.groups == group
-
-    def restore_sums(self) -> None:
-        """Bring the sums of the groups to rounding level by moving the free variables."""
-        free = (self.alpha > self.lower) & (self.alpha < self.upper)
-        for group, total in enumerate(self.totals):
-            inside = np.flatnonzero(free & (self.groups == group))
-            if len(inside):
-                missing = total - self.alpha[self.members(group)].sum()
-                self.alpha[inside] += missing / len(inside)
-        np.clip(self.alpha, self.lower, self.upper, out=self.alpha)
+        """Return the mask of the variables of a group; True if there is only one group."""
+        return True if len(self.totals) == 1 else self.groups == group
 
 
 class View(NamedTuple):
-    """What a look at the point tells."""
+    """The violations at the point, and which variables they concern."""
 
     gap: float
     free: np.ndarray  # indices
     distance: np.ndarray  # G − λ, with λ in the middle of what is asked of it
     outside: np.ndarray  # indices of the variables at a bound that violate most
-    near: np.ndarray  # indices of other variables at a bound: G has to move by the gap at most
+    near: np.ndarray  # other variables at a bound, which violate if G moves by the gap
 
 
 def look(v: Vectors, level: float = 0.0) -> View:
@@ -54,7 +64,7 @@ def look(v: Vectors, level: float = 0.0) -> View:
     can_up, can_down = v.alpha < v.upper, v.alpha > v.lower
     distance, gap = np.empty_like(v.gradient), -np.inf
     for group in range(len(v.totals)):
-        inside = v.members(group)
+        inside = slice(None) if len(v.totals) == 1 else v.members(group)
         G = v.gradient[inside]
         highest = np.where(can_up[inside], G, -np.inf).max()
         lowest = np.where(can_down[inside], G, np.inf).min()

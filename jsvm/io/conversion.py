@@ -1,14 +1,12 @@
 """Estimators to and from LIBSVM's model files.
 
-Three conventions differ. LIBSVM subtracts ρ where scikit-learn adds the intercept. LIBSVM has its
-classes in any order, scikit-learn sorts them; where two classes change places, the decision
-function of the pair changes its sign, and with it A f + B, so that A stays and B changes its sign.
-And with two classes scikit-learn's decision is positive for the second one.
+Three conventions differ. LIBSVM subtracts ρ, scikit-learn adds the intercept. LIBSVM has its
+classes in any order, scikit-learn sorts them: where two classes change places, the decision
+function f of the pair changes its sign, so that in A f + B the A stays and B changes its sign. And
+with two classes scikit-learn's decision is positive for the second one.
 """
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from jsvm.io.data import dense_if_small
+from jsvm.io.lines import LARGEST_INDEX
 from jsvm.io.model import CLASSIFIERS, Model, read_model, write_model
-from jsvm.io.rows import LARGEST_INDEX
 from jsvm.kernels import RBF, Linear, Polynomial, Sigmoid
 
 ESTIMATORS = {
@@ -28,16 +26,15 @@ ESTIMATORS = {
     "nu_svr": "NuSVR",
 }
 KERNELS = {"linear": Linear, "polynomial": Polynomial, "rbf": RBF, "sigmoid": Sigmoid}
-NAMES = {"polynomial": "poly"}  # of scikit-learn, where they differ
+NAMES = {"polynomial": "poly"}  # scikit-learn's names of kernels, where they differ
 
 
 def save_model(estimator: Any, path: str | Path) -> None:
     """Write a fitted estimator as a LIBSVM model file.
 
     Every number reads back as the same number. The file holds the decision function, and the
-    parameters of the probabilities with ``calibration="platt"``; not C, the tolerance and the like.
-    The 2-norm machine (``loss="squared_hinge"``) is written as c_svc, whose decision function has
-    the same form.
+    parameters of the probabilities with ``calibration="platt"``; not C or the tolerance. The 2-norm
+    machine (``loss="squared_hinge"``) is written as c_svc: its decision function has the same form.
 
     Parameters
     ----------
@@ -63,16 +60,15 @@ def save_model(estimator: Any, path: str | Path) -> None:
 def load_model(path: str | Path, *, n_features: int | None = None) -> Any:
     """Read a LIBSVM model file as a fitted estimator, ready to predict.
 
-    What the file does not hold stays unknown: C and the like have their default values, and
-    `support_` counts the support vectors unless the kernel is precomputed.
+    The file does not hold everything: C and the like have their default values, and `support_`
+    counts the support vectors unless the kernel is precomputed.
 
     Parameters
     ----------
     path : path
     n_features : int, optional
-        Number of features. The file only tells the largest one that occurs in a support vector,
-        unless jsvm wrote it: more may be needed for data with features that are zero in all of
-        them.
+        Number of features. A file of LIBSVM only tells the largest one that occurs in a support
+        vector; the data may have more.
 
     Returns
     -------
@@ -100,23 +96,21 @@ def to_model(estimator: Any) -> Model:
     if not hasattr(estimator, "dual_coef_"):
         raise ValueError(f"this {name} is not fitted; call fit before save_model")
     kernel_type, parameters = _kernel_parameters(estimator.kernel_)
-    coefficients, rho = _array(estimator.dual_coef_), -_array(estimator.intercept_)
     support = np.asarray(estimator.support_)
-    precomputed = kernel_type == "precomputed"
-    vectors = (
-        sparse.csr_matrix((len(support), estimator.n_features_in_))
-        if precomputed
-        else sparse.csr_matrix(estimator.support_vectors_, dtype=np.float64, copy=True)
-    )
-    vectors.sort_indices()
+    if kernel_type == "precomputed":
+        serials, vectors = support + 1, sparse.csr_matrix((len(support), estimator.n_features_in_))
+    else:
+        serials = None
+        vectors = sparse.csr_matrix(estimator.support_vectors_, dtype=np.float64, copy=True)
+        vectors.sort_indices()
     model = Model(
         svm_type=svm_type,
         kernel_type=kernel_type,
         parameters=parameters,
-        rho=rho,
-        coefficients=coefficients,
+        rho=-_array(estimator.intercept_),
+        coefficients=_array(estimator.dual_coef_),
         vectors=vectors,
-        serials=support + 1 if precomputed else None,
+        serials=serials,
     )
     return _with_classes(model, estimator) if svm_type in CLASSIFIERS else model
 
@@ -126,15 +120,15 @@ def to_estimator(model: Model, n_features: int | None = None) -> Any:
     from jsvm import estimators
 
     model = _sorted_by_class(model)
-    platt = model.labels is not None and model.slopes is not None and model.offsets is not None
     parameters: dict[str, Any] = dict(model.parameters)
     if "degree" in parameters:
         parameters["degree"] = int(parameters["degree"])
-    kernel = KERNELS.get(model.kernel_type)
-    calibration = {"calibration": "platt"} if platt else {}
+    has_probabilities = model.has_probabilities
+    calibration = {"calibration": "platt"} if has_probabilities else {}
     machine = getattr(estimators, ESTIMATORS[model.svm_type])(
         kernel=NAMES.get(model.kernel_type, model.kernel_type), **parameters, **calibration
     )
+    kernel = KERNELS.get(model.kernel_type)
     machine.kernel_ = "precomputed" if kernel is None else kernel(**parameters)
     machine.n_features_in_ = _features(model, n_features)
     n = model.coefficients.shape[1]
@@ -146,13 +140,12 @@ def to_estimator(model: Model, n_features: int | None = None) -> Any:
     else:
         machine.support_ = model.serials.astype(np.int32) - 1
         machine.support_vectors_ = np.zeros((0, 0))
-    two_classes = model.labels is not None and len(model.labels) == 2
-    sign = -1.0 if two_classes else 1.0
+    sign = _sign(model.labels)
     machine.dual_coef_, machine.intercept_ = sign * model.coefficients, -sign * model.rho
     machine.n_support_ = np.array([n] if model.counts is None else model.counts, np.int32)
     if model.labels is not None:
         machine.classes_ = model.labels
-    if platt:
+    if has_probabilities:
         machine.probA_, machine.probB_ = model.slopes, model.offsets
     if model.svm_type == "one_class":
         machine.offset_ = float(model.rho[0])
@@ -198,7 +191,7 @@ def _with_classes(model: Model, classifier: Any) -> Model:
             f"calibration={calibration!r} has no place in LIBSVM's models; fit with 'platt' or "
             "None, or pickle the estimator"
         )
-    sign = -1.0 if len(classes) == 2 else 1.0
+    sign = _sign(classes)
     return replace(
         model,
         coefficients=sign * model.coefficients,
@@ -210,19 +203,20 @@ def _with_classes(model: Model, classifier: Any) -> Model:
     )
 
 
+def _sign(classes: np.ndarray | None) -> float:
+    """Return −1 if scikit-learn's decision function has the opposite sign of LIBSVM's."""
+    return -1.0 if classes is not None and len(classes) == 2 else 1.0
+
+
 def _whole_labels(classes: np.ndarray) -> np.ndarray:
-    numeric = classes.dtype.kind in "biuf"
-    if (
-        not numeric
-        or not (
-            (classes == np.rint(classes)) & (np.abs(classes.astype(float)) <= LARGEST_INDEX)
-        ).all()
-    ):
-        raise ValueError(
-            f"classes_={classes[:5]} are not whole numbers, and LIBSVM's models hold no others; "
-            "fit to codes, names, codes = np.unique(y, return_inverse=True), or pickle it"
-        )
-    return classes.astype(np.int64)
+    if classes.dtype.kind in "biuf":
+        numbers = classes.astype(float)
+        if ((numbers == np.rint(numbers)) & (np.abs(numbers) <= LARGEST_INDEX)).all():
+            return classes.astype(np.int64)
+    raise ValueError(
+        f"classes_={classes[:5]} are not whole numbers, and LIBSVM's models hold no others; "
+        "fit to codes, names, codes = np.unique(y, return_inverse=True), or pickle it"
+    )
 
 
 def _sorted_by_class(model: Model) -> Model:
@@ -230,10 +224,21 @@ def _sorted_by_class(model: Model) -> Model:
     if model.labels is None or model.counts is None:
         return model
     order = np.argsort(model.labels)
-    pairs, signs = _moved_pairs(order.tolist())
-    ends = np.cumsum(model.counts)
-    blocks = [np.arange(end - count, end) for end, count in zip(ends, model.counts, strict=True)]
-    places = np.concatenate([blocks[i] for i in order])  # of the support vectors, as they were
+    rank = np.argsort(order)  # the new place of every class
+    own = np.split(np.arange(model.counts.sum()), np.cumsum(model.counts)[:-1])
+    coefficients = np.empty_like(model.coefficients)
+    for i, vectors in enumerate(own):
+        others = np.delete(np.arange(len(order)), i)  # whom the coefficients of class i are against
+        rows = rank[others] - (rank[others] > rank[i])
+        signs = np.where((i < others) == (rank[i] < rank[others]), 1.0, -1.0)
+        coefficients[np.ix_(rows, vectors)] = signs[:, None] * model.coefficients[:, vectors]
+
+    first, second = np.triu_indices(len(order), 1)  # all pairs, in the order of the file
+    number = np.zeros((len(order), len(order)), int)
+    number[first, second] = number[second, first] = np.arange(len(first))
+    pairs = number[order[first], order[second]]  # the old number of every new pair
+    signs = np.where(order[first] < order[second], 1.0, -1.0)
+    vectors = np.concatenate([own[i] for i in order])
     return replace(
         model,
         labels=model.labels[order],
@@ -241,35 +246,10 @@ def _sorted_by_class(model: Model) -> Model:
         rho=signs * model.rho[pairs],
         slopes=None if model.slopes is None else model.slopes[pairs],
         offsets=None if model.offsets is None else signs * model.offsets[pairs],
-        coefficients=_moved_coefficients(model, order.tolist())[:, places],
-        vectors=model.vectors[places],
-        serials=None if model.serials is None else model.serials[places],
+        coefficients=coefficients[:, vectors],
+        vectors=model.vectors[vectors],
+        serials=None if model.serials is None else model.serials[vectors],
     )
-
-
-def _moved_pairs(order: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Return for every pair of the new order the place of the same pair, and the sign, in the old.
-
-    The class at place a was at place ``order[a]``.
-    """
-    number = {pair: p for p, pair in enumerate(combinations(range(len(order)), 2))}
-    moved = [(order[a], order[b]) for a, b in number]
-    places = [number[min(i, j), max(i, j)] for i, j in moved]
-    return np.array(places), np.array([1.0 if i < j else -1.0 for i, j in moved])
-
-
-def _moved_coefficients(model: Model, order: Sequence[int]) -> np.ndarray:
-    """Return the coefficients with rows and signs for the new order, support vectors in the old."""
-    assert model.counts is not None
-    coefficients = np.zeros_like(model.coefficients)
-    ends = np.cumsum(model.counts).tolist()
-    for a, i in enumerate(order):
-        own = slice(ends[i] - int(model.counts[i]), ends[i])
-        for b, j in enumerate(order):
-            if a != b:  # the row of an opponent: those before come first, the own class is left out
-                sign = 1.0 if (i < j) == (a < b) else -1.0
-                coefficients[b - (b > a), own] = sign * model.coefficients[j - (j > i), own]
-    return coefficients
 
 
 def _features(model: Model, n_features: int | None) -> int:

@@ -1,13 +1,21 @@
-"""Configuration of the SMO solver, and the part of it that is compiled in."""
+"""Configuration of the SMO solver."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
-from jsvm.solvers.tile.selection import SELECTIONS, Selection, greedy, second_order
+import numpy as np
+
+from jsvm.problems import QuadraticProgram
+from jsvm.solvers.monitor import Work
+from jsvm.solvers.status import Solution
+from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.selection import SELECTIONS, Selection, second_order
 from jsvm.solvers.tile.steps import STEPS, Step
-from jsvm.solvers.tile.stopping import MEASURES, Measure
+from jsvm.solvers.tile.stopping import MEASURES
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
+LARGEST_COUNT = 2 * 10**9  # steps are counted in 32 bits
 
 
 @dataclass(frozen=True)
@@ -19,8 +27,10 @@ class SMO:
     selection : str or function
         'most_violating', 'second_order', 'maximum_gain', 'hybrid_maximum_gain', 'greedy', or any
         ``select(state, program) -> (i, j)``.
-    step : {'plain', 'planning_ahead', 'overshoot'}
-        How far to move a pair. Planning ahead is defined with second-order selection.
+    step : str or function
+        How far to move a pair: 'plain', 'planning_ahead', 'overshoot', or any
+        ``step(state, program, select) -> Move``. Planning ahead is defined with second-order
+        selection.
     recent : int
         Number of recent working sets that planning ahead tries.
     block : bool
@@ -40,6 +50,8 @@ class SMO:
     slots : int
         Largest number of free variables for which block steps are taken before the last one;
         inside ``jit`` and ``vmap`` also the number of variables that a block step holds.
+    tuning : Tuning
+        Constants that change the speed, not the solution.
 
     Examples
     --------
@@ -48,7 +60,7 @@ class SMO:
     """
 
     selection: str | Selection = "second_order"
-    step: str = "plain"
+    step: str | Step = "plain"
     recent: int = 1
     block: bool = True
     stopping: str = "gap"
@@ -58,6 +70,7 @@ class SMO:
     cache_size: float | int = 2000
     run: int = 200
     slots: int = 512
+    tuning: Tuning = DEFAULT
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -65,13 +78,13 @@ class SMO:
             ("step", self.step, STEPS),
             ("stopping", self.stopping, MEASURES),
         ):
-            own = name == "selection" and callable(value)
+            own = name != "stopping" and callable(value)
             if not own and value not in known:
                 raise ValueError(f"{name}={value!r} is unknown; use one of {sorted(known)}")
-        if self.step == "planning_ahead" and self.selection not in ("second_order", second_order):
+        if self._plans_ahead and self.selection not in ("second_order", second_order):
             raise ValueError(
                 "step='planning_ahead' is defined with selection='second_order' "
-                f"(004, Algorithm 7.2), not with {self.selection!r}"
+                f"(Glasmachers 2008, Algorithm 7.2), not with {self.selection!r}"
             )
         for name, value, least in (
             ("recent", self.recent, 1),
@@ -87,46 +100,47 @@ class SMO:
             raise ValueError(f"tol={self.tol!r} must be positive")
 
     @property
+    def _plans_ahead(self) -> bool:
+        return self.step in ("planning_ahead", STEPS["planning_ahead"])
+
+    @property
     def step_budget(self) -> int:
         """The largest number of pair steps."""
         if self.max_steps is None:
             return MAX_STEPS_WITH_BLOCKS if self.block else MAX_STEPS_WITHOUT
-        return min(self.max_steps, 2 * 10**9)  # steps are counted in 32 bits
+        return min(self.max_steps, LARGEST_COUNT)
 
-    def recipe(self, slots: int, elastic: bool) -> "Recipe":
+    def recipe(self, slots: int, elastic: bool) -> Recipe:
         """Return the part of the configuration that is compiled in."""
-        select = self.selection if callable(self.selection) else SELECTIONS[self.selection]
         return Recipe(
-            select=select,
-            step=STEPS[self.step],
+            select=self.selection if callable(self.selection) else SELECTIONS[self.selection],
+            step=self.step if callable(self.step) else STEPS[self.step],
             measure=MEASURES[self.stopping],
-            planning=self.recent if self.step == "planning_ahead" else 0,
+            planning=self.recent if self._plans_ahead else 0,
             run=self.run,
             slots=slots if self.block else 0,
             largest=self.slots,
             elastic=elastic,
             polish=True,
+            tuning=self.tuning,
         )
 
+    def accepts(self, problem: QuadraticProgram) -> bool:
+        """Tell whether this solver is for such a problem."""
+        return True
 
-class Recipe(NamedTuple):
-    """What is compiled in: the strategies, and the number of slots of a block step.
+    def precision(self, dtype: np.dtype) -> np.dtype:
+        """Return the dtype that JAX has to allow while this solver works in `dtype`."""
+        return dtype
 
-    An elastic recipe stops and asks for another number of slots when they do not fit the number of
-    free variables; one that is not takes the first free variables that it has slots for.
-    """
+    def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
+        """Return the work on a concrete problem, to be followed round by round."""
+        from jsvm.solvers.work import SMOWork  # it needs this configuration
 
-    select: Selection
-    step: Step
-    measure: Measure
-    planning: int
-    run: int
-    slots: int  # 0: no block steps
-    largest: int
-    elastic: bool
-    polish: bool  # a block step also when the violation has passed
+        return SMOWork(problem, self, start, dtype)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a pair step is a few operations on vectors, as a kernel may hold them."""
-        return self.select in SELECTIONS.values() and self.select is not greedy
+    def solve_traced(self, problem: QuadraticProgram, start: Any) -> Solution:
+        """Solve as part of the caller's program, with the whole of Q in memory."""
+        from jsvm.solvers.tile.whole import solve_traced
+
+        return solve_traced(problem, self, start)

@@ -1,0 +1,69 @@
+"""Tuning constants are declared in one place, documented and checked; rules declare themselves."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from problems_for_tests import chess, rbf
+
+from jsvm import problems, solve
+from jsvm.solvers import SMO, Move, Status, Tuning, runs_in_kernel
+from jsvm.solvers.potential import PotentialTuning
+from jsvm.solvers.tile.selection import SELECTIONS
+from jsvm.solvers.tile.steps import STEPS, plain
+
+
+@pytest.mark.parametrize("tuning", [Tuning, PotentialTuning])
+def test_every_constant_has_unit_origin_and_range(tuning):
+    for field in dataclasses.fields(tuning):
+        assert field.metadata["unit"], field.name
+        assert field.metadata["origin"], field.name
+        least, most = field.metadata["range"]
+        assert least < most, field.name
+
+
+def test_a_constant_out_of_range_is_an_error():
+    with pytest.raises(ValueError, match=r"tile_fraction=1\.5 must be from 0 to 1"):
+        Tuning(tile_fraction=1.5)
+    with pytest.raises(ValueError, match="tiles="):
+        Tuning(tiles=(512, 0))
+
+
+def test_equal_tunings_share_compiled_programs():
+    assert Tuning() == Tuning()
+    assert hash(Tuning()) == hash(Tuning())
+    assert SMO(tuning=Tuning(max_hits=8)) != SMO()
+
+
+def test_tuning_changes_the_path_not_the_answer():
+    X, y = chess(96)
+    program = problems.c_svc(rbf(X), y, 100.0)
+    short = SMO(tol=1e-6, tuning=Tuning(max_factors=1, max_hits=1, max_refinements=0))
+    few, usual = solve(program, short), solve(program, SMO(tol=1e-6))
+    assert few.status == usual.status == Status.CONVERGED
+    np.testing.assert_allclose(few.objective, usual.objective, rtol=1e-8)
+
+
+def test_rules_declare_whether_they_run_inside_a_kernel():
+    declared = {name for name, rule in SELECTIONS.items() if hasattr(rule, "runs_in_kernel")}
+    assert declared == set(SELECTIONS) - {"greedy"}
+    assert all(hasattr(step, "runs_in_kernel") for step in STEPS.values())
+    assert SMO().recipe(16, elastic=False).runs_in_kernel
+    assert not SMO(selection="greedy").recipe(16, elastic=False).runs_in_kernel
+
+
+def test_a_step_may_be_a_function():
+    def half(state, program, select):
+        move = plain(state, program, select)
+        return Move(move.i, move.j, 0.5 * move.mu, move.memory)
+
+    X, y = chess(64)
+    program = problems.c_svc(rbf(X), y, 10.0)
+    usual = solve(program, SMO(block=False))
+    named = solve(program, SMO(block=False, step=plain))
+    assert named.steps == usual.steps
+    for step in (half, runs_in_kernel(lambda *given: half(*given))):
+        halved = solve(program, SMO(block=False, step=step))
+        assert halved.status == Status.CONVERGED
+        assert halved.steps > usual.steps
+        np.testing.assert_allclose(halved.objective, usual.objective, rtol=1e-3)
