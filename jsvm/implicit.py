@@ -5,7 +5,8 @@ As long as no variable arrives at a bound or leaves it, the solution of a progra
     Q_uu α_u + A_uᵀ λ = l_u − ε s_u − Q_ug α_g,    A_u α_u = c − A_g α_g,    α_g = its bounds,
 
 with u the free variables, g the others, A the indicators of the groups and s the signs of α_u
-(004, section 9.3.1). The derivative in any direction, marked by a dot, is one linear system:
+(Glasmachers 2008, section 9.3.1). The derivative in any direction, marked by a dot, solves a linear
+system:
 
     Q_uu α̇_u + A_uᵀ λ̇ = (l̇ − Q̇α − Qα̇_g)_u − ε̇ s_u,    A_u α̇_u = ċ − A_g α̇_g.
 
@@ -14,12 +15,13 @@ linear in the direction, so reverse mode follows by transposition. Nothing is di
 through the iterations of a solver.
 
 **Special cases.** A variable at a bound moves with the bound; one at zero, where ε > 0 has its
-kink, stays. In a group without free variables λ is the middle of an interval, and moves with the
-ends of it. Where Q_uu is singular (copies of an example) a small ridge takes, of all derivatives,
-one that is finite; outputs of the machine do not depend on which. At the exceptional points where a
-variable is about to change sides, the derivative is that of one of the sides.
+kink, stays. In a group without free variables λ is the middle of an interval, and moves with its
+ends. Where Q_uu is singular (copies of an example) a small ridge selects one finite derivative;
+outputs of the machine do not depend on which. Where a variable is just about to reach or leave a
+bound, the derivative is one of the two one-sided ones.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -34,8 +36,8 @@ from jsvm.numerics.products import product
 from jsvm.precision import is_traced
 from jsvm.problems import QuadraticProgram
 
-RIDGE = 64.0  # units of rounding of the largest diagonal entry
-LARGEST_DENSE = 4096  # variables for which Qα is taken from the matrix
+RIDGE = 64.0  # in units of rounding of the largest diagonal entry: enough for copies of an example
+LARGEST_DENSE = 4096  # variables up to which Qα is computed from the dense matrix, 128 MB
 
 
 @jax.custom_jvp
@@ -71,7 +73,7 @@ def derivative(
 
 
 class Sides(NamedTuple):
-    """Where the variables are: at a bound, or, those in `places` that are `valid`, free."""
+    """Which variables are at a bound; `places` holds the free ones where `valid`, else padding."""
 
     at_lower: Array
     at_upper: Array
@@ -113,9 +115,9 @@ def _derivative(
 
 
 def _places(free: Any) -> tuple[Any, Any]:
-    """Return the places of free variables and which of them are meant.
+    """Return places that include those of the free variables, and which of them are free.
 
-    If these are known they are padded to one of few numbers; in a transformation they are all.
+    Concrete ones are padded to one of few sizes; if traced, the places are those of all variables.
     """
     n = free.shape[0]
     if is_traced(free):
@@ -126,7 +128,7 @@ def _places(free: Any) -> tuple[Any, Any]:
 
 
 def _slope(program: QuadraticProgram, alpha: Any) -> Any:
-    """Return G, less what the ℓ1 term takes: its derivative is l̇ − Q̇α − ε̇s."""
+    """Return G minus the derivative of the ℓ1 term; its own derivative is l̇ − Q̇α − ε̇s."""
     slope = program.linear - _matvec(program, alpha)
     return slope if program.l1 is None else slope - program.l1 * jnp.sign(alpha)
 
@@ -147,21 +149,17 @@ def symmetric_solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
     both = free[:, None] & free[None, :]
     ridge = RIDGE * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(Q)))
     matrix = jnp.where(both, Q, 0.0) + jnp.diag(jnp.where(free, ridge, 1.0))
-    fixed = without_derivative(matrix)  # what is differentiated is the product
+    fixed = without_derivative(matrix)  # custom_linear_solve differentiates the product
     factor = factored(fixed)
     definite = jnp.isfinite(sum(jnp.sum(part) for part in jax.tree.leaves(factor)))
     factor = jax.tree.map(lambda part: jnp.where(definite, part, 0.0), factor)
 
-    def of_indefinite(b: Any) -> Any:  # an indefinite kernel has a derivative, too
-        return _by_orthogonal_factor(fixed, b)
+    def solve_fixed(_: Any, b: Any) -> Any:
+        by_cholesky, by_qr = partial(solve_factored, factor), partial(_by_orthogonal_factor, fixed)
+        return lax.cond(definite, by_cholesky, by_qr, b)  # indefinite kernels need the latter
 
     def solve(b: Any) -> Any:
-        return lax.custom_linear_solve(
-            lambda x: product(matrix, x),
-            b,
-            lambda _, b: lax.cond(definite, lambda b: solve_factored(factor, b), of_indefinite, b),
-            symmetric=True,
-        )
+        return lax.custom_linear_solve(partial(product, matrix), b, solve_fixed, symmetric=True)
 
     return solve
 
@@ -174,7 +172,7 @@ def _by_orthogonal_factor(A: Any, b: Any) -> Any:
 
 
 def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -> Any:
-    """Return the derivative of the middle of [max G of those that can go up, min of the others]."""
+    """Return the derivative of the middle of [max G where α can rise, min G where it can fall]."""
     slope = without_derivative(program.gradient(alpha))
     can_up, can_down = alpha < program.upper, alpha > program.lower
 
@@ -190,5 +188,5 @@ def _ends(program: QuadraticProgram, alpha: Any, slope_dot: Any, members: Any) -
 
 
 def without_derivative(tree: Any) -> Any:
-    """Return the values without what JAX differentiates; what is no tracer is left alone."""
+    """Return the tree with gradients stopped; only tracers need it."""
     return jax.tree.map(lambda v: lax.stop_gradient(v) if is_traced(v) else v, tree)

@@ -25,6 +25,7 @@ LAYERS = (
     ("implicit",),
     ("solvers",),
     ("machine", "evaluate"),
+    ("validation",),
     ("objectives",),
     ("search",),
     ("estimators",),

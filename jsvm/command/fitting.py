@@ -9,6 +9,7 @@ from jsvm.command.examples import read_examples
 from jsvm.io.conversion import ESTIMATORS, NAMES
 from jsvm.io.data import Matrix
 from jsvm.io.model import CLASSIFIERS
+from jsvm.validation.splits import deal, train_and_test
 
 # What each machine takes beside its kernel and the tolerance.
 PARAMETERS = {
@@ -87,9 +88,7 @@ def folds(y: np.ndarray, options: argparse.Namespace) -> list[tuple[np.ndarray, 
     order = np.random.default_rng(options.seed).permutation(n)
     if options.type in CLASSIFIERS:
         order = order[np.argsort(y[order], kind="stable")]
-    fold = np.empty(n, int)
-    fold[order] = np.arange(n) % count
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(count)]
+    return train_and_test(deal(order, count))
 
 
 def interrupted(machine: Any) -> bool:

@@ -1,11 +1,17 @@
-"""Distributions of the papers, with their Bayes errors, and their toy problems."""
+"""Distributions of the papers, with their Bayes errors, and their toy problems.
+
+Every generator takes a `key`, a JAX random key or an int, which is a seed.
+"""
 
 from jsvm.data.chess_board import chess_board, chess_board_bayes_error
-from jsvm.data.four_clusters import four_clusters
-from jsvm.data.horseshoe import horseshoe
-from jsvm.data.noisy_curve import curve, noisy_curve
-from jsvm.data.oscillating_regions import oscillating_regions
-from jsvm.data.sine_rings import sine_rings
+from jsvm.data.psvm_toys import (
+    curve,
+    four_clusters,
+    horseshoe,
+    noisy_curve,
+    oscillating_regions,
+    sine_rings,
+)
 from jsvm.data.sparse_coordinates import sparse_coordinates, sparse_coordinates_bayes_error
 from jsvm.data.weston import weston
 

@@ -1,4 +1,4 @@
-"""The chess-board distribution of 004, section 3.4."""
+"""The chess-board distribution of Glasmachers 2008, section 3.4."""
 
 from typing import Any
 
@@ -18,11 +18,10 @@ def chess_board(
     Parameters
     ----------
     n, d : int
-        Fields along a side, and dimension; the paper uses 4 and 2.
+        Fields along a side, and dimension; the thesis uses 4 and 2.
     size : int
         Number of examples.
     key : JAX random key or int
-        An int is a seed.
     noise : float
         Probability of a *random* label (half of which are right).
 

@@ -1,4 +1,4 @@
-"""The sparse coordinate distribution of 004, section 3.4."""
+"""The sparse coordinate distribution of Glasmachers 2008, section 3.4."""
 
 from math import comb
 from typing import Any
@@ -14,7 +14,7 @@ from jsvm.numerics.keys import as_key
 def sparse_coordinates(
     n: int, m: int, k: int, *, size: int, key: Any
 ) -> tuple[Float[Array, "size coordinates"], Float[Array, " size"]]:
-    """Draw vectors of k ones, one of them at a place that tells the class, and zeros.
+    """Draw vectors of zeros and k ones, one of them at a place that determines the class.
 
     For y = +1 one of the first n coordinates is 1, for y = −1 one of the next n; k − 1 of
     all others, the last m included, are 1 too. Every choice is uniform.
@@ -22,12 +22,11 @@ def sparse_coordinates(
     Parameters
     ----------
     n, m, k : int
-        Coordinates of each class, of neither, and ones in a vector; the paper uses
+        Coordinates of each class, of neither, and ones in a vector; the thesis uses
         (3, 14, 3) and (3, 14, 5).
     size : int
         Number of examples.
     key : JAX random key or int
-        An int is a seed.
 
     Examples
     --------
@@ -43,7 +42,7 @@ def sparse_coordinates(
     y = jax.random.rademacher(labels, (size,), scores.dtype)
     place = jax.random.randint(places, (size,), 0, n) + jnp.where(y > 0, 0, n)
     example = jnp.arange(size)
-    # The k highest scores are a uniform choice, and no random score reaches 1.
+    # The k highest scores are a uniform choice; the random ones are below 1.
     _, ones = jax.lax.top_k(scores.at[example, place].set(1.0), k)
     return jnp.zeros_like(scores).at[example[:, None], ones].set(1.0), y
 
@@ -55,8 +54,8 @@ def sparse_coordinates_bayes_error(n: int, m: int, k: int) -> float:
 
         P(x | +1) = a / (n C(2n+m−1, k−1)),   P(x | −1) = b / (n C(2n+m−1, k−1)),
 
-    as each of the a ones can be the one drawn first. So the larger count tells the class,
-    and the error is Σ_{a,b} C(n, a) C(n, b) C(m, k−a−b) min(a, b) / (2n C(2n+m−1, k−1)).
+    as each of the a ones can be the one drawn first. So the larger count decides, and
+    the error is Σ_{a,b} C(n, a) C(n, b) C(m, k−a−b) min(a, b) / (2n C(2n+m−1, k−1)).
 
     Examples
     --------

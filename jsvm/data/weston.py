@@ -1,4 +1,4 @@
-"""The Weston data of 003, section 3.3.2: a model of microarrays with few relevant features."""
+"""The Weston data of Hochreiter & Obermayer 2004, section 3.3.2, a model of microarrays."""
 
 from typing import Any
 
@@ -18,7 +18,6 @@ def weston(
     """Draw objects whose class shows in four of the first 20 features; all others are noise.
 
     Each object has one of five modes l ∈ {0, 4, 8, 12, 16}, all equally probable, and
-    (003, section 3.3.2)
 
         x_{l+τ} ~ y · N(2, 0.5 τ),  1 ≤ τ ≤ 4,
         x_j ~ N(0, 1)   for the other j ≤ 20,
@@ -28,20 +27,19 @@ def weston(
     gives the errors of an SVM trained on 100 objects as 0.10 on the 20 relevant features
     and 0.38 on all. With standardised features, C = 0.1 and 500 test objects, means over
     100 draws are 0.071 and 0.371 for standard deviations, 0.063 and 0.365 for variances
-    (standard errors 0.0014 and 0.003). Standard deviations are nearer to both, if not by
-    much, and to all five errors that Table 9 gives for Fisher's statistic; yet they too are
-    easier than what the paper reports. On features as they are, an SVM guesses: it errs on
-    0.50 of the objects with all features if 20 is a deviation, on 0.49 if it is a variance.
+    (standard errors 0.0014 and 0.003). Standard deviations are slightly nearer to both, and
+    nearer to all five errors that Table 9 gives for Fisher's statistic; yet they, too, are
+    easier than what the paper reports. On features that are not standardised an SVM guesses:
+    its error with all features is 0.50 if 20 is a deviation, 0.49 if it is a variance.
 
     Parameters
     ----------
     key : JAX random key or int
-        An int is a seed.
     size, features : int
         Number of objects, of which the paper trains on 100, and of features.
     balanced : bool
-        Exactly as many objects of either class, in random order, as the paper says of its
-        600; or else a fair coin for each label, as it says a few lines below.
+        Equally many objects of both classes, in random order, as the paper says of its 600;
+        otherwise a fair coin for each label, as it says a few lines below.
 
     Examples
     --------

@@ -5,10 +5,12 @@ from typing import Any
 import numpy as np
 
 from jsvm.estimators.sigmoid import Logistic, couple, fit_platt, fit_slope
-from jsvm.estimators.two_class import Machine, TwoClass, Watch, solve_all
+from jsvm.estimators.two_class import Machine, Watch, solve_all
 from jsvm.evaluate import decision_values
 from jsvm.kernels.sparse import is_sparse
 from jsvm.solvers import SMO
+from jsvm.validation.class_pairs import TwoClass
+from jsvm.validation.splits import deal, train_and_test
 
 METHODS = {"platt": fit_platt, "sigmoid": fit_slope}
 FOLDS = 5
@@ -30,8 +32,7 @@ def fit_sigmoids(
     decisions = [np.zeros(len(problem.examples)) for problem in problems]
     for k, problem in enumerate(problems):
         folds = _folds(kinds[problem.examples], problem.signs, seed)
-        for fold in range(folds.max() + 1):
-            held = np.flatnonzero(folds == fold)
+        for _, held in train_and_test(folds):
             part = problem.without(held)
             if abs(part.signs.sum()) == len(part.signs):  # one class: a margin of one, as in LIBSVM
                 decisions[k][held] = part.signs[:1]
@@ -71,14 +72,11 @@ def _folds(kinds: np.ndarray, signs: np.ndarray, seed: int) -> np.ndarray:
     """
     distinct = [np.unique(kinds[signs == sign]) for sign in (1, -1)]
     count = max(2, min(FOLDS, *(len(some) for some in distinct)))
-    folds, dealt = np.zeros(len(kinds), int), 0
     rng = np.random.default_rng(seed)
-    for sign, some in zip((1, -1), distinct, strict=True):
-        drawn = (dealt + rng.permutation(len(some))) % count
-        here = signs == sign
-        folds[here] = drawn[np.searchsorted(some, kinds[here])]
-        dealt += len(some)
-    return folds
+    first, second = (np.argsort(rng.permutation(len(some))) for some in distinct)
+    fold = deal(np.concatenate([first, len(first) + second]), count)
+    places = [np.searchsorted(some, kinds) for some in distinct]
+    return fold[np.where(signs > 0, places[0], len(first) + places[1])]
 
 
 def _decisions(

@@ -13,16 +13,11 @@ from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
 from jsvm.estimators.grid import folds_of, kernel_of, scorer
 from jsvm.estimators.labels import check_presence, class_factors, encoded
 from jsvm.estimators.sigmoid import Logistic
-from jsvm.estimators.two_class import (
-    Machine,
-    TwoClass,
-    one_against_one,
-    one_against_rest,
-    solve_all,
-)
+from jsvm.estimators.two_class import Machine, solve_all
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part
 from jsvm.solvers import SMO
+from jsvm.validation.class_pairs import TwoClass, one_against_one, one_against_rest
 
 
 def _is_calibrated(estimator: Any) -> bool:

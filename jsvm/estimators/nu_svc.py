@@ -8,10 +8,11 @@ import numpy as np
 from jsvm import problems
 from jsvm.estimators.classifier import Classifier
 from jsvm.estimators.parameters import fraction
-from jsvm.estimators.two_class import Machine, TwoClass
+from jsvm.estimators.two_class import Machine
 from jsvm.problems.machines import check_nu
 from jsvm.problems.program import namespace
 from jsvm.solvers import Solution
+from jsvm.validation.class_pairs import TwoClass
 
 
 class NuSVC(Classifier):

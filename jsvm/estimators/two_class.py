@@ -6,7 +6,6 @@ other devices they are one batch where they fit.
 
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
@@ -18,10 +17,11 @@ from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
-from jsvm.search.training import Part, stacked
 from jsvm.solvers import SMO, Solution, solve, solve_batch
 from jsvm.solvers.monitor import Monitor
 from jsvm.solvers.starts import near
+from jsvm.validation.class_pairs import TwoClass
+from jsvm.validation.parts import Part, stacked
 
 BATCH_BYTES = 2**28
 
@@ -55,32 +55,6 @@ class Machine(NamedTuple):
     def program(self, K: Any, signs: Any, weights: Any) -> QuadraticProgram:
         """Return the program of some examples."""
         return self.build(K, signs, weights, *self.parameters)
-
-
-class TwoClass(NamedTuple):
-    """A two-class problem: some examples, +1 or −1."""
-
-    examples: np.ndarray
-    signs: np.ndarray
-
-    def without(self, places: np.ndarray) -> "TwoClass":
-        """Return the problem without the examples at these places."""
-        return TwoClass(np.delete(self.examples, places), np.delete(self.signs, places))
-
-
-def one_against_one(codes: np.ndarray, classes: int) -> list[TwoClass]:
-    """Return the problems of all pairs of classes, in the order of LIBSVM; the first is +1."""
-    problems = []
-    for a, b in combinations(range(classes), 2):
-        examples = np.flatnonzero((codes == a) | (codes == b))
-        problems.append(TwoClass(examples, np.where(codes[examples] == a, 1.0, -1.0)))
-    return problems
-
-
-def one_against_rest(codes: np.ndarray, classes: int) -> list[TwoClass]:
-    """Return one problem a class; the class is +1."""
-    everyone = np.arange(len(codes))
-    return [TwoClass(everyone, np.where(codes == a, 1.0, -1.0)) for a in range(classes)]
 
 
 def solve_all(

@@ -15,7 +15,7 @@ Whoever needs many blocks of one matrix calls ``P = k.prepare(X)`` once and ``k.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,10 @@ from jsvm._typing import Array, Leaf
 
 class Kernel:
     """The operations that every kernel shares; the formulas are in the concrete kernels."""
+
+    # How a search treats a field: "fixed" is not searched for, "matrix" is symmetric positive
+    # definite and enters by its logarithm; others enter as numbers, positive ones by theirs.
+    SEARCHED_AS: ClassVar[dict[str, str]] = {}
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         """Return k(x, z) for two points."""
@@ -72,6 +76,18 @@ class Kernel:
             f"{type(self).__name__} is no function of inner products and distances, so it cannot "
             "be computed on sparse data; give a dense X, or another kernel"
         )
+
+    def basis(self, features: int) -> "Kernel | None":
+        """Return ⟨x, z⟩ or ‖x − z‖² if this kernel is a function of its values; else None."""
+        return None
+
+    def of_basis(self, values: Any) -> Any:
+        """Return this kernel from the values of its :meth:`basis`, entry by entry."""
+        raise NotImplementedError
+
+    def log_gamma(self) -> Any:
+        """Return log γ of a Gaussian kernel, a number, vector or symmetric matrix; else None."""
+        return None
 
     def runs_on_host(self) -> bool:
         """Tell whether a part of this kernel is a NumPy function."""
@@ -274,6 +290,8 @@ class Precomputed(Kernel):
     >>> float(k(np.array([[1]]), np.array([[0]]))[0, 0])
     1.0
     """
+
+    SEARCHED_AS: ClassVar[dict[str, str]] = {"values": "fixed"}
 
     values: Leaf
 

@@ -57,6 +57,19 @@ class DistanceKernel(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.of_squares(_expanded(left + right, products))
 
+    def basis(self, features: int) -> "SquaredDistance | None":
+        return SquaredDistance() if self.weights(features) is None else None
+
+    def of_basis(self, values: Any) -> Any:
+        return self.of_squares(values)
+
+
+class SquaredDistance(DistanceKernel):
+    """‖x − z‖²; no kernel by itself, but the one that others are functions of."""
+
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
+        return squares
+
 
 def squared_distances(
     X: Float[Array, "n d"], Z: Float[Array, "m d"], weights: Float[Array, " d"] | None = None

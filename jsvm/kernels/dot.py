@@ -41,6 +41,12 @@ class DotKernel(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.of_inner(products)
 
+    def basis(self, features: int) -> "Linear":
+        return Linear()
+
+    def of_basis(self, values: Any) -> Any:
+        return self.of_inner(values)
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,10 @@
 """Gaussian kernels with more than one width."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
@@ -13,6 +14,7 @@ from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.distances import DistanceKernel, Points, centre_of
 from jsvm.kernels.dot import inner_products
 from jsvm.kernels.stationary import RBF
+from jsvm.kernels.symmetric import logarithm
 
 
 @register_dataclass
@@ -48,6 +50,9 @@ class ARD(DistanceKernel):
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-squares)
 
+    def log_gamma(self) -> Any:
+        return jnp.log(jnp.asarray(self.gamma))
+
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,14 @@ class GeneralGaussian(Kernel):
     # No DistanceKernel: those are functions of the distances between the points as given, which
     # this one is only between the points that B maps.
 
+    SEARCHED_AS: ClassVar[dict[str, str]] = {"B": "matrix"}
+
     B: Leaf
+
+    def log_gamma(self) -> Any:
+        """Return log(½B²): for diagonal B its diagonal is that of the diagonal kernel."""
+        B = jnp.asarray(self.B)
+        return 2.0 * logarithm(B) - np.log(2.0) * jnp.eye(B.shape[0], dtype=B.dtype)
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         mapped = jnp.matmul(self._map(x.shape[0]), x - z, precision=lax.Precision.HIGHEST)

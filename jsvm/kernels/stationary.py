@@ -1,6 +1,7 @@
 """Kernels of the distance between x and z that are positive semi-definite."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 from jax.tree_util import register_dataclass
@@ -30,6 +31,9 @@ class RBF(DistanceKernel):
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-self.gamma * squares)
+
+    def log_gamma(self) -> Any:
+        return jnp.log(jnp.asarray(self.gamma))
 
 
 @register_dataclass

@@ -1,8 +1,26 @@
-"""Objectives of model selection: functions of a kernel, examples and C (004, chapter 9).
+"""Objectives of model selection: functions of a kernel, examples and C (Glasmachers 2008, ch. 9).
 
-A differentiable one goes straight into ``jax.value_and_grad``, ``jit`` and ``vmap``; the random
-ones take a key. All take labels ±1 and return the quantity that they are named after, whether small
-or large values of it are good.
+Each returns the quantity that it is named after, whether small or large values of it are good. The
+differentiable ones go straight into ``jax.value_and_grad``, ``jit`` and ``vmap``.
+
+Parameters common to all objectives
+-----------------------------------
+kernel : Kernel
+X : array of shape (n, d)
+y : array of shape (n,), labels −1 and +1
+C : positive number or array of shape (n,)
+key : int or key
+    Of the random splits; every key draws new ones.
+fraction : float
+    Fraction of the examples that are held out in a random split.
+splits : int
+    Number of random splits; the mean over them is returned.
+loss : function
+    ``loss(y, value)`` of labels and decision values; by default errors are counted. With a smooth
+    one, such as :func:`squared_error`, the objective has a derivative.
+machine : function
+    `problems.c_svc` or `problems.squared_svc`.
+solver : SMO
 """
 
 from jsvm.objectives.alignment import (

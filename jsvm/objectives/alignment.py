@@ -1,26 +1,24 @@
 """How well a kernel matrix agrees with the labels; no machine is trained.
 
-    polarization       P = ⟨yyᵀ, K⟩ = yᵀKy                          (004, section 9.1.6; Baram)
-    alignment          Â = ⟨yyᵀ, K⟩ / (ℓ √⟨K, K⟩)                   (the same; Cristianini)
-    centred alignment  the same of HKH and H yyᵀ H, H = I − 11ᵀ/ℓ   (Cortes, Mohri, Rostamizadeh)
+    polarization       P = ⟨yyᵀ, K⟩ = yᵀKy                          (Baram 2005)
+    alignment          Â = ⟨yyᵀ, K⟩ / (ℓ √⟨K, K⟩)                   (Cristianini et al. 2002)
+    centred alignment  the same of HKH and H yyᵀ H, H = I − 11ᵀ/ℓ   (Cortes et al. 2012)
 
-The centred one does not change when a constant is added to the kernel, or when the classes differ
-in size. Large values are good.
+The first two are those of Glasmachers 2008, section 9.1.6. The centred one does not change when a
+constant is added to the kernel or when the classes differ in size. Large values are good.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
 from jsvm._typing import Array
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
-from jsvm.objectives.training import checked
+from jsvm.objectives.arguments import Labels, Points, Value, checked
 
 
-def kernel_polarization(
-    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
-) -> Float[Array, ""]:
-    """Return yᵀKy (004, section 9.1.6).
+def kernel_polarization(kernel: Kernel, X: Points, y: Labels) -> Value:
+    """Return yᵀKy.
 
     Examples
     --------
@@ -34,10 +32,8 @@ def kernel_polarization(
     return jnp.dot(y, product(kernel(X), y))
 
 
-def kernel_target_alignment(
-    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
-) -> Float[Array, ""]:
-    """Return the cosine between K and yyᵀ, at most one (004, sections 9.1.6 and 9.3.3).
+def kernel_target_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
+    """Return the cosine between K and yyᵀ, at most one (Glasmachers 2008, section 9.3.3).
 
     Examples
     --------
@@ -51,16 +47,14 @@ def kernel_target_alignment(
     return alignment(kernel(X), y)
 
 
-def alignment(K: Float[Array, "n n"], y: Float[Array, " n"]) -> Float[Array, ""]:
+def alignment(K: Float[Array, "n n"], y: Float[Array, " n"]) -> Value:
     """Return the alignment of a matrix; examples with label zero are absent."""
     present = jnp.abs(y)
     square = jnp.dot(present, product(K * K, present))
     return _cosine(jnp.dot(y, product(K, y)), square, jnp.sum(present))
 
 
-def centred_alignment(
-    kernel: Kernel, X: Real[Array, "n d"], y: Real[Array, " n"]
-) -> Float[Array, ""]:
+def centred_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
     """Return the cosine between K and yyᵀ, both centred in feature space; zero for one class.
 
     Examples

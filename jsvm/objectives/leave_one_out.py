@@ -1,8 +1,8 @@
-"""Leaving one example out (004, sections 9.1.2 and 9.1.3).
+"""Leaving one example out (Glasmachers 2008, sections 9.1.2 and 9.1.3).
 
-f^n̂ is the machine of all examples but the n-th. To leave it out is to set the bounds of α_n to
-zero; the others start from where they are. An example that is no support vector changes nothing
-when it is left out, and is on the right side: only support vectors are trained without.
+f^n̂ is the machine of all examples but the n-th. To leave it out, the bounds of α_n are set to zero;
+the other variables start from their values. Leaving out an example that is no support vector does
+not change the machine, so only support vectors need another training.
 """
 
 from dataclasses import replace
@@ -12,24 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from jsvm import problems
-from jsvm._typing import Array, Scalar
+from jsvm._typing import Array
 from jsvm.implicit import attach, without_derivative
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
-from jsvm.objectives.holdout import Loss
-from jsvm.objectives.losses import zero_one
-from jsvm.objectives.training import (
-    SOLVER,
-    Builder,
-    checked,
-    compiles,
-    in_one_program,
-    mapped,
-)
-from jsvm.problems import QuadraticProgram
+from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.losses import Loss, zero_one
+from jsvm.objectives.training import compiles, in_one_program, mapped
+from jsvm.problems import QuadraticProgram, c_svc
 from jsvm.problems.program import fill
 from jsvm.solvers import SMO, solve
 from jsvm.solvers.starts import near
@@ -37,27 +29,17 @@ from jsvm.solvers.starts import near
 
 def leave_one_out_error(
     kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
+    X: Points,
+    y: Labels,
     *,
-    C: Scalar | Real[Array, " n"],
+    C: Cost,
     loss: Loss = zero_one,
-    machine: Builder = problems.c_svc,
+    machine: Builder = c_svc,
     solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+) -> Value:
     """Return the mean loss over all examples, each predicted by the machine of the others.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-    y : array of shape (n,), labels −1 and +1
-    C : positive number or array of shape (n,)
-    loss : function
-        ``loss(y, value)`` of labels and decision values; by default errors are counted.
-    machine : function
-        `problems.c_svc` or `problems.squared_svc`.
-    solver : SMO
+    The parameters are described in :mod:`jsvm.objectives`.
 
     Examples
     --------
@@ -74,15 +56,11 @@ def leave_one_out_error(
 
 
 def support_vector_count(
-    kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
-    *,
-    C: Scalar | Real[Array, " n"],
-    machine: Builder = problems.c_svc,
-    solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+    kernel: Kernel, X: Points, y: Labels, *, C: Cost, machine: Builder = c_svc, solver: SMO = SOLVER
+) -> Value:
     """Return the number of support vectors, a bound of the leave-one-out errors (section 9.1.3).
+
+    The parameters are described in :mod:`jsvm.objectives`.
 
     Examples
     --------
@@ -124,7 +102,7 @@ def left_out_values(
     examples = jnp.arange(X.shape[0])
 
     def retrain(n: Any) -> tuple[Any, Any, Any]:
-        """Train without an example; its solution has no derivative yet."""
+        """Train without an example; the derivative is attached later."""
         left = _without(fixed, n)
         found = solve(left, solver, _start(left, alpha, n))
         return found.alpha, found.multipliers, jnp.asarray(found.objective, X.dtype)
@@ -132,7 +110,7 @@ def left_out_values(
     def keep(n: Any) -> tuple[Any, Any, Any]:
         return alpha, jnp.asarray(without_derivative(s.multipliers)), jnp.zeros((), X.dtype)
 
-    # The derivatives of a solution, a factorisation each, are not kept but computed again.
+    # The factorisations for the derivatives are computed again in the backward pass, not kept.
     @jax.checkpoint
     def value(found: tuple) -> Any:
         n, solution = found[0], found[1:]
@@ -150,7 +128,7 @@ def left_out_values(
 def _one_by_one(
     program: QuadraticProgram, K: Any, alpha: Any, trained: Any, solver: SMO
 ) -> Float[Array, " n"]:
-    """Do the same with the solver of many tiles."""
+    """Return f^n̂ at all examples, with the solver of many tiles."""
     at = np.asarray(without_derivative(alpha))
     values = []
     for n in range(len(at)):
@@ -171,7 +149,7 @@ def _without(program: QuadraticProgram, n: Any) -> QuadraticProgram:
 
 
 def _start(program: QuadraticProgram, alpha: Any, n: Any) -> Any:
-    """Return α without one variable, whose share others take as far as there is room."""
+    """Return α with α_n = 0; other variables take over its value as far as their bounds allow."""
     rest = jnp.where(jnp.arange(program.size) == n, 0.0, alpha)
     share = alpha[n]
     free = (rest > program.lower) & (rest < program.upper)

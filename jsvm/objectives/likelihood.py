@@ -1,4 +1,6 @@
-"""Likelihood and posterior of held-out examples (004, sections 9.2.2, 9.2.3 and 9.3.5).
+"""Likelihood and posterior of held-out examples.
+
+Sections are those of Glasmachers 2008: 9.2.2, 9.2.3 and 9.3.5.
 
 A machine is trained on I, a random four fifths of the examples, and σ_s(f(x)) = 1/(1 + exp(s f(x)))
 is its probability of the positive class. With z_i = y_i f(x_i) and a = −s the log-likelihood of the
@@ -7,13 +9,13 @@ other examples is
     L(a) = Σ_i log σ(a z_i),        L̂ = max_a L(a).
 
 It is concave in a. Its derivative with respect to the hyperparameters is that at fixed a:
-∂L̂ = a Σ_i σ(−a z_i) ∂z_i (which is section 9.3.5 with the sign of the negative examples mended).
+∂L̂ = a Σ_i σ(−a z_i) ∂z_i (section 9.3.5, with the sign of the negative examples corrected).
 
-**Limits of the slope.** A decreasing sigmoid would turn the decision round, so a ≥ 0; a machine
-that does worse than guessing has a = 0, the value N log ½, and derivative zero. If no held-out
-example is on the wrong side L grows for ever; there a is `steepest` over the root mean square of f,
-which does not depend on the scale of the outputs. The value is then one at a slope that moves with
-f, and so is its derivative.
+**Limits of the slope.** A decreasing sigmoid would reverse the decision, so a ≥ 0; a machine that
+does worse than guessing has a = 0, the value N log ½, and derivative zero. If no held-out example
+is on the wrong side, L increases without bound; there a is `steepest` over the root mean square of
+f, which does not depend on the scale of the outputs. This slope moves with f, which value and
+derivative take into account.
 """
 
 from collections.abc import Callable
@@ -22,57 +24,48 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Float, Real
+from jaxtyping import Float
 
-from jsvm import problems
 from jsvm._typing import Array, Scalar
 from jsvm.kernels import Kernel
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
+from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.priors import GaussianPrior
-from jsvm.objectives.splits import Splits, random_splits
-from jsvm.objectives.training import SOLVER, Builder, checked, held_out_values, in_one_program
+from jsvm.objectives.training import held_out_values, in_one_program
+from jsvm.problems import c_svc
 from jsvm.solvers import SMO
+from jsvm.validation.splits import Splits, random_splits
 
-STEEPEST = 100.0
-MAX_STEPS = 60  # of the search for the slope; eight are usual
+STEEPEST = 100.0  # slope times root mean square of the outputs: probabilities down to exp(−100)
+MAX_STEPS = 60  # Newton or bisection steps of the search for the slope; eight are usual
 
 Prior = Callable[[Any, Any], Any]
 
 
 def log_likelihood(
     kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
+    X: Points,
+    y: Labels,
     *,
-    C: Scalar | Real[Array, " n"],
+    C: Cost,
     key: Any,
     fraction: float = 0.2,
     splits: int = 1,
     steepest: float = STEEPEST,
-    machine: Builder = problems.c_svc,
+    machine: Builder = c_svc,
     solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+) -> Value:
     """Return the log-likelihood of a random hold-out set under the best sigmoid; large is good.
 
-    Every key draws a new split: with `jax.value_and_grad` this is an unbiased estimate of the mean
-    over all splits, and of its derivative.
+    Every key draws a new split: value and gradient are unbiased estimates of the mean over all
+    splits, and of its derivative.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-    y : array of shape (n,), labels −1 and +1
-    C : positive number or array of shape (n,)
-    key : int or key
-    fraction : float
-        Of the examples that are held out.
-    splits : int
-        The mean over so many splits is returned.
+    kernel, X, y, C, key, fraction, splits, machine, solver
+        See :mod:`jsvm.objectives`.
     steepest : float
         Bound of the slope times the root mean square of the outputs.
-    machine : function
-        `problems.c_svc` or `problems.squared_svc`.
-    solver : SMO
 
     Examples
     --------
@@ -93,18 +86,18 @@ def log_likelihood(
 
 def log_posterior(
     kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
+    X: Points,
+    y: Labels,
     *,
-    C: Scalar | Real[Array, " n"],
+    C: Cost,
     key: Any,
     prior: Prior | None = None,
     fraction: float = 0.2,
     splits: int = 1,
     steepest: float = STEEPEST,
-    machine: Builder = problems.c_svc,
+    machine: Builder = c_svc,
     solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+) -> Value:
     """Return the log-likelihood plus the logarithm of a prior of kernel and C (section 9.2.3).
 
     Parameters
@@ -113,7 +106,8 @@ def log_posterior(
         As for :func:`log_likelihood`.
     prior : function, optional
         ``prior(kernel, C)`` is a log-density. By default ``GaussianPrior.around(X, y)``, that of
-        section 12.1 for Gaussian kernels; give it if you evaluate often, it sorts distances.
+        section 12.1 for Gaussian kernels, which sorts all distances: make it once, and give it, if
+        you evaluate often.
 
     Examples
     --------
@@ -125,18 +119,9 @@ def log_posterior(
     >>> round(float(value - log_likelihood(kernels.RBF(1.0), X, y, C=10.0, key=1)), 4)
     -2.0
     """
-    likelihood = log_likelihood(
-        kernel,
-        X,
-        y,
-        C=C,
-        key=key,
-        fraction=fraction,
-        splits=splits,
-        steepest=steepest,
-        machine=machine,
-        solver=solver,
-    )
+    drawn: Any = {"key": key, "fraction": fraction, "splits": splits}
+    options: Any = {"steepest": steepest, "machine": machine, "solver": solver}
+    likelihood = log_likelihood(kernel, X, y, C=C, **drawn, **options)
     prior = GaussianPrior.around(X, y) if prior is None else prior
     return likelihood + prior(kernel, C)
 
@@ -153,8 +138,8 @@ def likelihoods(
 
 def best_likelihood(
     margins: Float[Array, " t"], counted: Float[Array, " t"], steepest: Scalar
-) -> Float[Array, ""]:
-    """Return max Σ log σ(a z) over slopes 0 ≤ a ≤ steepest / √mean z²; zeros are not counted."""
+) -> Value:
+    """Return max Σ log σ(a z) over slopes 0 ≤ a ≤ steepest / √mean z² of the counted examples."""
     square = jnp.sum(margins**2) / jnp.maximum(jnp.sum(counted), 1.0)
     some = square > 0
     scale = jnp.sqrt(jnp.where(some, square, 1.0))
@@ -172,13 +157,14 @@ def _best_slope(margins: Any, limit: Any) -> Any:
 
 
 def _zero(margins: Any, limit: Any) -> Any:
+    """Return the zero, by Newton's method inside an interval that holds it."""
 
     def slope_and_curvature(a: Any) -> tuple[Any, Any]:
         wrong = jax.nn.sigmoid(-a * margins)
         return jnp.sum(margins * wrong), jnp.sum(margins**2 * wrong * (1.0 - wrong))
 
     def step(carry: tuple) -> tuple:
-        """Newton's step, or the middle where that would leave what is known to hold the zero."""
+        """Take Newton's step, or go to the middle where it would leave the interval."""
         low, high, a, _, count = carry
         slope, curvature = slope_and_curvature(a)
         low, high = jnp.where(slope > 0, a, low), jnp.where(slope > 0, high, a)

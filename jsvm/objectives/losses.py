@@ -1,9 +1,14 @@
-"""What a decision value costs."""
+"""Losses of a decision value f(x), given the label y."""
+
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array
+
+Loss = Callable[[Any, Any], Any]
 
 
 def zero_one(y: Float[Array, "..."], value: Float[Array, "..."]) -> Float[Array, "..."]:

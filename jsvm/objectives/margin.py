@@ -1,9 +1,9 @@
-"""The radius-margin quotient R²/ρ² = R²‖w‖² (004, sections 9.1.4 and 9.3.2).
+"""The radius-margin quotient R²/ρ² = R²‖w‖² (Glasmachers 2008, sections 9.1.4 and 9.3.2).
 
 R is the radius of the smallest ball around the examples in feature space, ρ = 1/‖w‖ the margin of
-the machine without errors. The 2-norm machine is one with the kernel k + δ/C, in the ball as in the
-margin, so C is a parameter of the kernel (section 2.2.3). Both factors are values of quadratic
-programs,
+the machine without errors. The 2-norm machine is one with the kernel k + δ/C, which enters the ball
+as well, so C is a parameter of the kernel (section 2.2.3). Both factors are optimal values of
+quadratic programs,
 
     ½‖w‖² = max_α  yᵀα − ½αᵀKα,        ½R² = max_β  ½βᵀdiag K − ½βᵀKβ,
 
@@ -15,35 +15,27 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Real
 
 from jsvm import problems
-from jsvm._typing import Array, Scalar
 from jsvm.implicit import without_derivative
 from jsvm.kernels import Kernel
-from jsvm.objectives.training import SOLVER, checked, in_one_program
+from jsvm.objectives.arguments import SOLVER, Cost, Labels, Points, Value, checked
+from jsvm.objectives.training import in_one_program
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import SMO, Status, solve
 
 
 def radius_margin(
-    kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
-    *,
-    C: Scalar | Real[Array, " n"] = np.inf,
-    solver: SMO = SOLVER,
-) -> Float[Array, ""]:
-    """Return R²‖w‖²; small values are good, ∞ tells that the examples cannot be separated.
+    kernel: Kernel, X: Points, y: Labels, *, C: Cost = np.inf, solver: SMO = SOLVER
+) -> Value:
+    """Return R²‖w‖²; small values are good, ∞ means that the examples cannot be separated.
 
     Parameters
     ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-    y : array of shape (n,), labels −1 and +1
+    kernel, X, y, solver
+        See :mod:`jsvm.objectives`.
     C : positive number or array of shape (n,)
-        ∞ is the hard margin, a finite one the squared hinge loss.
-    solver : SMO
+        ∞ is the hard margin; finite numbers are costs of the squared hinge loss.
 
     Examples
     --------

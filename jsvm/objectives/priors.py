@@ -1,13 +1,14 @@
-"""Priors of the hyperparameters (004, sections 9.2.3 and 12.1).
+"""Priors of the hyperparameters (Glasmachers 2008, sections 9.2.3 and 12.1).
 
     log C   the improper prior of Jeffreys, flat, with a small slope downwards: where C is so large
-            that no variable is at its bound the likelihood is flat, too, and the slope leads out
+            that no variable is at its bound the likelihood is flat, too, and only the slope leads
+            back to smaller C
     log γ   normal, around γ_m = 1/(2m²) with m the median distance of examples of different
             classes (Jaakkola's heuristic), of width 2
 
 All are densities of the logarithm. A diagonal Gaussian kernel has such a prior for every log γ_d. A
-general one, exp(−½‖B(x − z)‖²), has the matrix log(½B²) in place of log γ: the prior is that of its
-entries around log γ_m · I, with the norm of Frobenius, so for diagonal B it is the one before.
+general one, exp(−½‖B(x − z)‖²), has the matrix log(½B²) in place of log γ. The prior of its entries
+is normal around log γ_m · I in the Frobenius norm, which for diagonal B is the prior before.
 """
 
 from dataclasses import dataclass
@@ -20,19 +21,18 @@ from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf, Scalar
-from jsvm.kernels import ARD, RBF, GeneralGaussian, Kernel
+from jsvm.kernels import Kernel
 from jsvm.kernels.distances import squared_distances
-from jsvm.kernels.symmetric import logarithm
 
-WIDTH = 2.0
-ESCAPE = 1e-6
+WIDTH = 2.0  # standard deviation of log γ (Glasmachers 2008, section 12.1)
+ESCAPE = 1e-6  # slope of the log-density of log C; negligible where the likelihood is not flat
 
 
 def median_heuristic(X: Real[Array, "n d"], y: Real[Array, " n"]) -> Float[Array, ""]:
     """Return γ = 1/(2m²), with m the median distance between examples of different classes.
 
-    Where there are no such examples, or more than half of them coincide, all pairs that do not
-    coincide count; if there are none either, γ is 1.
+    If that median is zero, or there is only one class, it is the median of all distances that are
+    not zero; if there are none, γ is 1.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def _median_heuristic(X: Any, y: Any) -> Any:
 
 
 def _median(squares: Array, meant: Array) -> Array:
-    """Return the square of the median distance of the pairs that are meant; zero if there are none.
+    """Return the square of the median distance of the given pairs; zero if there are none.
 
     It is the mean of the two middle distances, not of their squares.
     """
@@ -76,7 +76,7 @@ class GaussianPrior:
     width : float
         Of the normal density of log γ.
     escape : float
-        How steeply the density of log C falls.
+        Slope, downwards, of the log-density of log C.
 
     Examples
     --------
@@ -98,24 +98,24 @@ class GaussianPrior:
     def __call__(self, kernel: Kernel, C: Scalar | Real[Array, " n"]) -> Float[Array, ""]:
         """Return the log-density."""
         of_cost = -self.escape * jnp.mean(jnp.log(jnp.asarray(C)))
-        if isinstance(kernel, RBF | ARD):
-            return of_cost + jnp.sum(self._normal(jnp.log(jnp.asarray(kernel.gamma))))
-        if isinstance(kernel, GeneralGaussian):
-            return of_cost + self._of_matrix(jnp.asarray(kernel.B))
-        raise ValueError(
-            f"prior: there is none for kernel={type(kernel).__name__}; give a function "
-            "prior(kernel, C) that returns a log-density, or use RBF, ARD or GeneralGaussian"
-        )
+        values = kernel.log_gamma()
+        if values is None:
+            raise ValueError(
+                f"prior: there is none for kernel={type(kernel).__name__}; give a function "
+                "prior(kernel, C) that returns a log-density, or use RBF, ARD or GeneralGaussian"
+            )
+        if values.ndim == 2:
+            return of_cost + self._of_matrix(values)
+        return of_cost + jnp.sum(self._normal(values))
 
     def _normal(self, values: Any) -> Any:
         deviation = (values - self.centre) / self.width
         return -0.5 * deviation**2 - jnp.log(self.width * np.sqrt(2 * np.pi))
 
-    def _of_matrix(self, B: Any) -> Any:
-        values = 2.0 * logarithm(B) - np.log(2.0) * jnp.eye(B.shape[0], dtype=B.dtype)
-        d = B.shape[0]
+    def _of_matrix(self, values: Any) -> Any:
+        d = values.shape[0]
         beside = values - jnp.diag(jnp.diagonal(values))
-        # An entry off the diagonal is there twice, its density counts once; √2 a is its coordinate.
+        # Both copies of an entry off the diagonal are in the norm, but they are one variable, √2 a.
         off = -0.5 * jnp.sum(beside**2) / self.width**2
         constant = -0.5 * d * (d - 1) * jnp.log(self.width * np.sqrt(2 * np.pi))
         return jnp.sum(self._normal(jnp.diagonal(values))) + off + constant

@@ -1,11 +1,11 @@
-"""The span bound, as 004 and as Vapnik and Chapelle have it (004, sections 9.1.5 and 9.3.4).
+"""The span bound of Glasmachers 2008, sections 9.1.5 and 9.3.4, and that of Vapnik and Chapelle.
 
 With f^n̂ the machine of all examples but the n-th,
 
     S = Σ_n 1 − f^n̂(x_n)/f(x_n)  where y_n f^n̂(x_n) > 0,   Σ_n 1  elsewhere.
 
 It bounds the number of leave-one-out errors, is continuous, and has a derivative almost everywhere.
-Vapnik and Chapelle train nothing: as long as no variable arrives at a bound or leaves it,
+Vapnik and Chapelle train only once: as long as no variable arrives at a bound or leaves it,
 
     y_n f(x_n) − y_n f^n̂(x_n) = |α_n| S_n²,
 
@@ -21,38 +21,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Real
 
-from jsvm import problems
-from jsvm._typing import Array, Scalar
 from jsvm.implicit import symmetric_solver, without_derivative
 from jsvm.kernels import Kernel
 from jsvm.numerics.products import product
+from jsvm.objectives.arguments import SOLVER, Builder, Cost, Labels, Points, Value, checked
 from jsvm.objectives.leave_one_out import left_out_values
-from jsvm.objectives.training import SOLVER, Builder, checked, in_one_program
+from jsvm.objectives.training import in_one_program
+from jsvm.problems import c_svc
 from jsvm.solvers import SMO, solve
 
 
 def span_bound(
-    kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
-    *,
-    C: Scalar | Real[Array, " n"],
-    machine: Builder = problems.c_svc,
-    solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+    kernel: Kernel, X: Points, y: Labels, *, C: Cost, machine: Builder = c_svc, solver: SMO = SOLVER
+) -> Value:
     """Return S, at least the number of leave-one-out errors; small values are good.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-    y : array of shape (n,), labels −1 and +1
-    C : positive number or array of shape (n,)
-    machine : function
-        `problems.c_svc` or `problems.squared_svc`.
-    solver : SMO
+    The parameters are described in :mod:`jsvm.objectives`.
 
     Examples
     --------
@@ -77,20 +62,20 @@ def bound(kernel: Kernel, X: Any, y: Any, C: Any, machine: Builder, solver: SMO)
 
 def span_estimate(
     kernel: Kernel,
-    X: Real[Array, "n d"],
-    y: Real[Array, " n"],
+    X: Points,
+    y: Labels,
     *,
-    C: Scalar | Real[Array, " n"],
+    C: Cost,
     slope: float | None = None,
-    machine: Builder = problems.c_svc,
+    machine: Builder = c_svc,
     solver: SMO = SOLVER,
-) -> Float[Array, ""]:
+) -> Value:
     """Return the leave-one-out error as estimated by Vapnik and Chapelle from one training.
 
     Parameters
     ----------
     kernel, X, y, C, machine, solver
-        As for :func:`span_bound`.
+        See :mod:`jsvm.objectives`.
     slope : float, optional
         Replaces the step that counts an example by the sigmoid 1/(1 + exp(−slope · t)), as Chapelle
         et al. do to have a derivative (they take 5); without it the derivative is zero.
@@ -135,7 +120,7 @@ def _squared_spans(Q: Any, free: Any) -> Any:
     some = jnp.any(free)
     total = jnp.where(some, total, 1.0)
     of_free = jnp.diagonal(inverse) - sums**2 / total
-    # A single free variable has an empty hull around it: nothing else can take its share.
+    # A single free variable: the hull of the others is empty.
     alone = ~(of_free > 0)
     free_squares = 1.0 / jnp.where(free & ~alone, of_free, 1.0)
     free_squares = jnp.where(alone, jnp.diagonal(Q), free_squares)

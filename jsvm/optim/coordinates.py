@@ -1,4 +1,4 @@
-"""Transformations that treat every coordinate for itself, and the checks that they share."""
+"""Transformations that treat every coordinate by itself, and the checks that they share."""
 
 import math
 from collections.abc import Callable
@@ -6,11 +6,21 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
+
+Rule = Callable[[jax.Array, Any], tuple[jax.Array, Any]]
 
 
-def per_leaf(
-    rule: Callable[[jax.Array, Any], tuple[jax.Array, Any]], gradient: Any, state: Any
-) -> tuple[Any, Any]:
+def coordinatewise(init: Any, rule: Rule) -> optax.GradientTransformationExtraArgs:
+    """Return the transformation that applies `rule` to each leaf, see :func:`per_leaf`."""
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
+        return per_leaf(rule, updates, state)
+
+    return optax.GradientTransformationExtraArgs(init, update)
+
+
+def per_leaf(rule: Rule, gradient: Any, state: Any) -> tuple[Any, Any]:
     """Apply `rule` to each leaf of the gradient with its part of the state.
 
     Each field of `state`, a named tuple, is a pytree with the structure of the gradient; `rule`
@@ -25,7 +35,7 @@ def per_leaf(
         move, new = rule(jnp.asarray(leaf, part[0].dtype), kind(*part))
         moves.append(move)
         states.append(new)
-    # Without leaves there is nothing to transpose, and nothing has changed.
+    # Without leaves there is nothing to transpose.
     fields = (tree.unflatten(column) for column in zip(*states, strict=True))
     return tree.unflatten(moves), kind(*fields) if states else state
 
@@ -43,7 +53,7 @@ def filled(params: Any, value: float) -> Any:
 
 
 def finite_or_zero(gradient: jax.Array) -> jax.Array:
-    """Return the gradient, and zero, which asks for no step, where it is not finite."""
+    """Return the gradient, with zero, which means no step, where it is not finite."""
     return jnp.where(jnp.isfinite(gradient), gradient, 0)
 
 

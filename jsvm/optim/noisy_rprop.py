@@ -1,7 +1,7 @@
-"""NoisyRprop: descent with gradients that are right on average only (004, chapter 11).
+"""NoisyRprop: descent with gradients that are right on average (Glasmachers 2008, chapter 11).
 
-Every coordinate walks for itself. It adds M gradients to G, makes a step −sign(G) δ, and repeats.
-After an episode of N steps it looks back. With x(k) its places and t = 0, …, I,
+Every coordinate walks by itself. It adds M gradients to G, makes a step −sign(G) δ, and repeats.
+After an episode of N steps it adapts. With x(k) its places and t = 0, …, I,
 
     S₁ = |x(N) − x(0)| / (δ√N)                                     does it have a direction?
     S₂ = (max x(⌊tN/I⌋) − min x(⌊tN/I⌋)) / (δ√N)                   or does it go to and fro?
@@ -16,49 +16,48 @@ below 0.95 (above 1.77) in 10 % (25 %), S₃ below 0.29 (above 2.5) in 15 % (10 
            if S₂ < 0.95:  δ ← δ/2, N ← 2N        if S₂ > 1.77:  δ ← 2δ, N ← N/2
     if S₃ < 0.29 and M > 1:  M ← M/2, N ← 2N     if S₃ > 2.5:   M ← 2M, N ← N/2
 
-and N ← max(N, N_min). Growing M is what leads to the point where the mean of the derivative is
-zero, and not its median.
+and N ← max(N, N_min). Without averaging, M = 1, the walk would end where the median of the
+derivative is zero; growing M leads to the zero of its mean.
 
 **How this differs from Algorithm 11.2.** S₃ is that of section 11.3.3, and the places are those of
-the formula of S₂ with N/I for I/N (as printed, only the beginning of a long episode is looked at).
-The counter k is set back. The conditions on S₁ are printed the other way round: N/2 for a large S₁
-and otherwise 2N for a small one, then S₂. The text before says that δ should also follow S₁, with N
-against it. Steps until |x| < 1e-309 in test case f⁽¹⁾, where Figure 11.1 has "about 230,000" (mean
-± standard deviation of 40 runs from 1.0 to 1.1, δ = 0.01):
+the formula of S₂ with N/I for I/N (as printed, only the beginning of a long episode counts). The
+counter k is reset. The conditions on S₁ are printed the other way round: N/2 for a large S₁ and
+otherwise 2N for a small one, then S₂. The text before says that δ should also change with S₁, and N
+the opposite way. Steps until |x| < 1e-309 in test case f⁽¹⁾, where Figure 11.1 has "about 230,000"
+(mean ± standard deviation of 40 runs from 1.0 to 1.1, δ = 0.01):
 
     as printed                                              never (median 4e-4 after 300,000)
-    δ after S₁ too (section 11.3.2)                         never (median 1e-5 after 300,000)
+    δ after S₁, too (section 11.3.2)                        never (median 1e-5 after 300,000)
     S₁ interchanged, S₂ always                              never (median 3e-59 after 300,000)
     S₁ interchanged, S₂ only in the else branch             252,000 ± 5,000
-    the same, N > N_min asked for as above                  185,000 ± 7,000
+    the same, with the condition N > N_min as above         185,000 ± 7,000
 
-The first and the second cannot work: near the optimum S₁ and S₂ are small in a long episode, which
-doubles N each time, and in the second N δ never falls below its first value. In the third, N comes
-down as often as it goes up, and stays where it got by chance. The fourth is the printed algorithm
-with two conditions interchanged, if its "else" goes as far as S₂, and it is nearest to the figure.
-But it can stop for good: where the gradient has little noise the coordinate jumps to and fro over
-the optimum, S₁ is 0, N cannot become shorter and S₂ is never looked at. For (x − m)² with a
-standard deviation of m of 0.01, 10⁶ steps leave a median distance of 3e-2, and 3e-5 with the rule
-above.
+The first two cannot work: near the optimum S₁ and S₂ are small in a long episode, which doubles N
+each time, and in the second N δ never falls below its first value. In the third, N decreases as
+often as it increases, and stays near a random value. The fourth is the printed algorithm with two
+conditions interchanged, if its "else" covers S₂, and it is nearest to the figure. But it can get
+stuck: where the gradient has little noise the coordinate jumps to and fro over the optimum, S₁ is
+0, N cannot become shorter and S₂ is never tested. For (x − m)² with a standard deviation of m of
+0.01, 10⁶ steps leave a median distance of 3e-2, and 3e-5 with the rule above.
 
 The fourth was found by a search over some 3,900 combinations of changes of δ and N after S₁ and S₂,
-by f⁽¹⁾ alone. With N after S₂ as printed, only those come to 200,000 to 260,000 steps that halve N
-after a small S₁ and then leave out S₂, almost whatever a large S₁ does, which is rare in f⁽¹⁾; that
-it doubles N is taken from the print. Eleven others come there with an N after S₂ that neither the
-print nor the text has. On f⁽²⁾, f⁽³⁾, f⁽⁴⁾ all five converge, as the captions of Figures 11.2 and
-11.3 say, f⁽⁴⁾ to 0.75 and not to the median 0.5, so these do not tell the readings apart: after 10⁷
-steps the median distances of the last three are alike (about 6e-4, 1.5e-3 and 5e-4), those of the
-second half as large, and those of the first up to five times as large.
+by f⁽¹⁾ alone. With N after S₂ as printed, only those need 200,000 to 260,000 steps that halve N
+after a small S₁ and then skip S₂, almost whatever a large S₁ does, which is rare in f⁽¹⁾; that it
+doubles N is taken from the print. Eleven others need as many, with a rule for N after S₂ that
+neither the print nor the text has. On f⁽²⁾, f⁽³⁾, f⁽⁴⁾ all five converge, as the captions of
+Figures 11.2 and 11.3 say, f⁽⁴⁾ to 0.75 and not to the median 0.5, so these do not tell the readings
+apart: after 10⁷ steps the median distances of the last three are alike (about 6e-4, 1.5e-3 and
+5e-4), those of the second half as large, and those of the first up to five times as large.
 
 The 75 % quantile of S₂ is 1.75 if it is simulated with I = 100; 1.77 is kept.
 
-**Numbers.** The places are counted in steps from the beginning of the episode, so that S₁ and S₂
-know no rounding, and only the extreme ones are kept, however long the episode. N and M end at 2²⁷.
-δ does not fall below the smallest normal number. 004 has no bounds on δ, but without a drift δ
-rather grows: on a plateau only `largest` stops it.
+**Numbers.** Places are counted in steps from the beginning of the episode, so that S₁ and S₂ have
+no rounding errors, and only the extreme ones are kept. N and M are at most 2²⁷. δ does not fall
+below the smallest normal number. Glasmachers has no bounds on δ, but without a drift δ tends to
+grow: on a plateau only `largest` stops it.
 
-**Not finite.** A derivative that is infinite or NaN is not counted: it is as if this coordinate had
-not been asked. A statistic that is not defined (no step to the left, say) changes nothing.
+**Not finite.** A derivative that is infinite or NaN is not counted, as if there had been no call
+for this coordinate. A statistic that is not defined (no step to the left, say) changes nothing.
 """
 
 import math
@@ -68,14 +67,15 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jsvm.optim.coordinates import check_steps, clip_step, filled, finite_or_zero, per_leaf
+from jsvm.optim.coordinates import check_steps, clip_step, coordinatewise, filled, finite_or_zero
 
-# Below the first and above the second the statistic is extreme (004, section 11.3.4).
-DRIFT = (0.25, 1.64)
-RANGE = (0.95, 1.77)
-ASYMMETRY = (0.29, 2.5)
+# Below the first and above the second number a statistic is extreme: quantiles of a walk without
+# drift (Glasmachers 2008, section 11.3.4).
+DRIFT = (0.25, 1.64)  # S₁
+RANGE = (0.95, 1.77)  # S₂
+ASYMMETRY = (0.29, 2.5)  # S₃
 
-LONGEST = 2**27  # three doublings in one go still fit 32 bits
+LONGEST = 2**27  # steps of an episode, gradients of a step: three doublings at once fit 32 bits
 
 
 class NoisyRpropState(NamedTuple):
@@ -105,7 +105,7 @@ def noisy_rprop(
     smallest: float = 0.0,
     largest: float = 50.0,
 ) -> optax.GradientTransformationExtraArgs:
-    """Make NoisyRprop, 004, Algorithm 11.2 as corrected above.
+    """Make NoisyRprop (Glasmachers 2008, Algorithm 11.2, as corrected above).
 
     Parameters
     ----------
@@ -159,18 +159,13 @@ def noisy_rprop(
         walked, change = _walk(gradient, old, intervals)
         return change, _adapt(walked, shortest, longest, smallest, largest)
 
-    def update(
-        updates: Any, state: Any, params: Any = None, **extra: Any
-    ) -> tuple[Any, NoisyRpropState]:
-        return per_leaf(move, updates, state)
-
-    return optax.GradientTransformationExtraArgs(init, update)
+    return coordinatewise(init, move)
 
 
 def _walk(
     gradient: jax.Array, old: NoisyRpropState, intervals: int
 ) -> tuple[NoisyRpropState, jax.Array]:
-    """Add a gradient, make a step where there are M of them, and keep account of it."""
+    """Add a gradient, make a step where there are M of them, and update the statistics."""
     counted = jnp.isfinite(gradient)
     total = old.total + finite_or_zero(gradient)
     drawn = old.drawn + counted
@@ -201,7 +196,7 @@ def _adapt(
 ) -> NoisyRpropState:
     """Change δ, N and M where an episode has ended, and begin the next one there."""
     ended = old.taken >= old.length
-    # In half precision the counts of a long episode would not be known any more.
+    # Half precision cannot represent the counts of a long episode.
     root = jnp.sqrt(old.length.astype(jnp.promote_types(old.step.dtype, jnp.float32)))
     drift = jnp.abs(old.place) / root
     extent = (old.highest - old.lowest) / root
@@ -220,7 +215,7 @@ def _adapt(
         "length": jnp.clip(_doubled(old.length, longer - shorter), shortest, longest),
         "averages": jnp.minimum(_doubled(old.averages, _one(more) - _one(fewer)), LONGEST),
     }
-    # What is no strategy starts from zero.
+    # All else starts again from zero.
     return NoisyRpropState(
         *(
             jnp.where(ended, strategy.get(name, jnp.zeros_like(value)), value)
@@ -242,7 +237,7 @@ def _asymmetry(old: NoisyRpropState, root: jax.Array) -> tuple[jax.Array, jax.Ar
     """Return |S₃| and where it is defined: steps to both sides, sums that did not overflow."""
     left, right = old.left.astype(root.dtype), old.right.astype(root.dtype)
     defined = (old.left_count > 0) & (old.right_count > 0) & jnp.isfinite(left + right)
-    # Zero over one where it is not, so that no NaN ever appears.
+    # Zero over one where it is not defined, so that no NaN ever appears.
     left, right = (jnp.where(defined, part, 0) for part in (left, right))
     left_mean = left / jnp.maximum(old.left_count, 1)
     right_mean = right / jnp.maximum(old.right_count, 1)

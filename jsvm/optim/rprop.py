@@ -4,29 +4,38 @@ With G the gradient, P the one before, and a step size δ for each coordinate,
 
     δ ← η₊ δ  where P G > 0,    δ ← η₋ δ  where P G < 0,    x ← x − sign(G) δ,    P ← G
 
-(004, Algorithm 11.1). This is the variant that Igel and Hüsken (2003) call Rprop⁻: a step over a
-minimum is not taken back, the next one only goes the other way with half the length. Their iRprop⁺
-differs where P G < 0, after δ was shortened: there is no step, or, if the error has grown since the
-step before, that step is taken back; and P ← 0, so that the next step leaves δ as it is.
+(Glasmachers 2008, Algorithm 11.1). This is the variant that Igel and Hüsken (2003) call Rprop⁻: a
+step over a minimum is not taken back, the next one only goes the other way with half the length.
+Their iRprop⁺ differs where P G < 0, after δ was shortened: there is no step, or, if the error has
+grown since the step before, that step is taken back; and P ← 0, so that the next step does not
+change δ.
 
 Only signs enter: the sequence of steps is the same for any increasing function of the objective
-(iRprop⁺ also compares its values). 004 has no bounds on δ; `largest` has the value of Riedmiller
-and of Igel and Hüsken, `smallest` that of the latter.
+(iRprop⁺ also compares its values). Glasmachers has no bounds on δ; the default of `largest` is that
+of Riedmiller and of Igel and Hüsken, the default of `smallest` that of the latter.
 
-**Not finite.** A derivative that is infinite or NaN counts as zero: no step in this coordinate, δ
-stays, and the next step does not change it either. For iRprop⁺ an error that is NaN is larger than
-any number.
+**Not finite.** A derivative that is infinite or NaN counts as zero: no step in this coordinate, and
+δ changes neither now nor at the next step. For iRprop⁺ an error that is NaN is larger than any
+number.
 
-`optax.rprop` (0.2) is something else: what it adds is the step of the call before.
+`optax.rprop` (0.2) differs: each call adds the step of the call before.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from jsvm.optim.coordinates import check_steps, clip_step, filled, finite_or_zero, per_leaf
+from jsvm.optim.coordinates import (
+    check_steps,
+    clip_step,
+    coordinatewise,
+    filled,
+    finite_or_zero,
+    per_leaf,
+)
 
 
 class RpropState(NamedTuple):
@@ -51,7 +60,7 @@ def rprop(
     smallest: float = 0.0,
     largest: float = 50.0,
 ) -> optax.GradientTransformationExtraArgs:
-    """Make Rprop⁻, 004, Algorithm 11.1.
+    """Make Rprop⁻ (Glasmachers 2008, Algorithm 11.1).
 
     Parameters
     ----------
@@ -79,23 +88,13 @@ def rprop(
     >>> bool(abs(x).max() < 1e-3)
     True
     """
-    _check(step, increase, decrease, smallest, largest)
-
-    def init(params: Any) -> RpropState:
-        return RpropState(filled(params, step), filled(params, 0.0))
+    init, adapt = _sign_rule(step, increase, decrease, smallest, largest)
 
     def move(gradient: jax.Array, old: RpropState) -> tuple[jax.Array, RpropState]:
-        sign = jnp.sign(finite_or_zero(gradient))
-        factor = _factor(old.sign * sign, increase, decrease)
-        length = clip_step(factor * old.step, smallest, largest)
-        return -sign * length, RpropState(length, sign)
+        new = adapt(gradient, old)
+        return -new.sign * new.step, new
 
-    def update(
-        updates: Any, state: Any, params: Any = None, **extra: Any
-    ) -> tuple[Any, RpropState]:
-        return per_leaf(move, updates, state)
-
-    return optax.GradientTransformationExtraArgs(init, update)
+    return coordinatewise(init, move)
 
 
 def irprop_plus(
@@ -108,21 +107,7 @@ def irprop_plus(
 ) -> optax.GradientTransformationExtraArgs:
     """Make iRprop⁺ of Igel and Hüsken (2003): steps are taken back if the error grew.
 
-    Its `update` needs the error as `value`.
-
-    Parameters
-    ----------
-    step : float
-        Initial step size of every coordinate.
-    increase, decrease : float
-        Factors of a step size, η₊ > 1 after two derivatives of one sign, η₋ < 1 after a change.
-    smallest, largest : float
-        Bounds of the step sizes.
-
-    Returns
-    -------
-    optax.GradientTransformationExtraArgs
-        Takes the gradient of a function to be minimised; its updates are to be added.
+    The parameters are those of :func:`rprop`; `update` needs the error as `value`.
 
     Examples
     --------
@@ -137,10 +122,10 @@ def irprop_plus(
     >>> bool(abs(x).max() < 1e-3)
     True
     """
-    _check(step, increase, decrease, smallest, largest)
+    init_coordinates, adapt = _sign_rule(step, increase, decrease, smallest, largest)
 
     def init(params: Any) -> IRpropPlusState:
-        coordinates = RpropState(filled(params, step), filled(params, 0.0))
+        coordinates = init_coordinates(params)
         dtype = jnp.result_type(jnp.float32, *jax.tree.leaves(coordinates.step))
         return IRpropPlusState(coordinates, jnp.asarray(jnp.inf, dtype))
 
@@ -157,15 +142,12 @@ def irprop_plus(
         grew = error > state.value
 
         def move(gradient: jax.Array, old: RpropState) -> tuple[jax.Array, RpropState]:
-            sign = jnp.sign(finite_or_zero(gradient))
-            turned = old.sign * sign < 0
-            factor = _factor(old.sign * sign, increase, decrease)
-            length = clip_step(factor * old.step, smallest, largest)
+            new = adapt(gradient, old)
+            turned = old.sign * new.sign < 0
             # P is 0 after a turn, so the step before was −sign(P) δ with δ not yet shortened.
             back = jnp.where(grew, old.sign * old.step, 0)
-            return jnp.where(turned, back, -sign * length), RpropState(
-                length, jnp.where(turned, 0, sign)
-            )
+            update = jnp.where(turned, back, -new.sign * new.step)
+            return update, new._replace(sign=jnp.where(turned, 0, new.sign))
 
         moves, coordinates = per_leaf(move, updates, state.coordinates)
         return moves, IRpropPlusState(coordinates, error)
@@ -173,14 +155,24 @@ def irprop_plus(
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def _factor(product: jax.Array, increase: float, decrease: float) -> jax.Array:
-    factor = jnp.where(product > 0, increase, jnp.where(product < 0, decrease, 1.0))
-    return factor.astype(product.dtype)
-
-
-def _check(step: float, increase: float, decrease: float, smallest: float, largest: float) -> None:
+def _sign_rule(
+    step: float, increase: float, decrease: float, smallest: float, largest: float
+) -> tuple[Callable[[Any], RpropState], Callable[[jax.Array, RpropState], RpropState]]:
+    """Check the arguments; return the first state, and how a gradient changes that of a leaf."""
     check_steps(step, smallest, largest)
     if not 1.0 < increase < float("inf"):
         raise ValueError(f"increase={increase} has to be a finite factor above 1, as 1.2")
     if not 0.0 < decrease < 1.0:
         raise ValueError(f"decrease={decrease} has to be a factor between 0 and 1, as 0.5")
+
+    def init(params: Any) -> RpropState:
+        return RpropState(filled(params, step), filled(params, 0.0))
+
+    def adapt(gradient: jax.Array, old: RpropState) -> RpropState:
+        sign = jnp.sign(finite_or_zero(gradient))
+        product = old.sign * sign
+        factor = jnp.where(product > 0, increase, jnp.where(product < 0, decrease, 1.0))
+        length = clip_step(factor.astype(product.dtype) * old.step, smallest, largest)
+        return RpropState(length, sign)
+
+    return init, adapt

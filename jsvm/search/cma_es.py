@@ -1,6 +1,6 @@
-"""Search by CMA-ES, for objectives without a derivative (004, section 12.1).
+"""Search by CMA-ES, for objectives without a derivative (Glasmachers 2008, section 12.1).
 
-The package `cma` proposes a population; all of its members are evaluated in one batch.
+The package `cma` proposes a population; its members are evaluated in one batch.
 """
 
 import math
@@ -13,11 +13,13 @@ import numpy as np
 from jsvm.kernels import Kernel
 from jsvm.numerics.keys import as_key
 from jsvm.precision import scope, working_dtype
-from jsvm.search.batch import values_of
-from jsvm.search.problem import Objective, Problem, as_data
-from jsvm.search.result import CONVERGED, FINISHED, SearchResult
+from jsvm.search.result import SearchResult
+from jsvm.search.search_problem import Objective, SearchProblem, as_data, values_of
 from jsvm.search.space import Space
 from jsvm.search.watch import Callback, Watch
+
+SMALLEST_SPREAD = 1e-9  # standard deviation of the logarithms below which the search has converged
+HUGE = 1e300  # in place of an infinite value, so that NaN, as ∞, ranks after it
 
 
 def cma_es(
@@ -43,21 +45,20 @@ def cma_es(
     Parameters
     ----------
     objective, kernel, X, y, C, key, maximise, time_limit, progress, callback, dtype
-        As for :func:`jsvm.search.gradient`. The members of a population see the same key, each
-        population another.
+        As for :func:`jsvm.search.gradient`. All members of a population get the same key.
     generations : int, optional
         By default 100√n for n hyperparameters.
     population : int, optional
         By default max(5, ⌊3 log n⌋ + 4).
     spread : float
-        Standard deviation of the first population, of logarithms.
+        Standard deviation of the logarithms in the first population.
     seed : int
-        Of the evolution strategy.
+        Seed of the evolution strategy.
 
     Returns
     -------
     SearchResult
-        The best point seen; of equal ones the last. Its history has one entry an evaluation.
+        The best point seen; of equal ones the last. Its history has one entry per evaluation.
 
     Examples
     --------
@@ -81,49 +82,41 @@ def cma_es(
         generations = default_generations(n) if generations is None else generations
         if generations < 1 or population < 2:
             raise ValueError("generations must be at least 1 and population at least 2")
-        problem = Problem(objective, space, maximise, key is not None)
+        problem = SearchProblem(objective, space, maximise, key is not None)
         data = as_data(kernel, X, y, chosen)
         theta = space.encode(kernel, C)
         low, high = space.limits(theta)
         options = {"popsize": population, "bounds": [low.tolist(), high.tolist()], "verbose": -9}
-        # In one dimension a variance is all there is, and cma warns of its own default.
+        # In one dimension cma warns about its own default.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             strategy: Any = cma.CMAEvolutionStrategy(theta, spread, options | {"seed": seed + 1})
-        keys = jax.random.split(jax.random.key(0) if key is None else as_key(key), generations)
-        values, thetas, status = [], [], FINISHED
+        keys = jax.random.split(as_key(0 if key is None else key), generations)
+        values, thetas = [], []
         with Watch(generations, time_limit, progress, callback) as watch:
             while watch.running:
                 members = np.asarray(strategy.ask())
                 found = values_of(problem, data, members, keys[watch.done])
-                found = np.nan_to_num(np.asarray(found, float), nan=np.inf, posinf=1e300)
+                found = np.nan_to_num(np.asarray(found, float), nan=np.inf, posinf=HUGE)
                 strategy.tell(list(members), found.tolist())
                 values.append(found)
                 thetas.append(members)
                 watch.took(1, problem.sign * float(found.min()))
-                if np.max(strategy.sigma * strategy.stds) < 1e-9:
-                    status = CONVERGED
-                    break
+                if np.max(strategy.sigma * strategy.stds) < SMALLEST_SPREAD:
+                    watch.converged()
         if not values:  # interrupted before the first population was evaluated
             values, thetas = [np.full(1, np.nan)], [theta[None]]
         all_values, all_thetas = np.concatenate(values), np.concatenate(thetas)
         best = len(all_values) - 1 - int(np.argmin(np.nan_to_num(all_values, nan=np.inf)[::-1]))
-        found_kernel, found_cost = space.decode(all_thetas[best], kernel)
-        history = {"value": problem.sign * all_values} | space.history(all_thetas, kernel)
-    return SearchResult(
-        found_kernel,
-        None if found_cost is None else float(found_cost),
-        problem.sign * float(all_values[best]),
-        history,
-        status if watch.status == FINISHED else watch.status,
-    )
+        place = float(all_values[best]), all_thetas[best]
+        return problem.result(kernel, all_values, all_thetas, place, watch.status)
 
 
 def default_population(n: int) -> int:
-    """Return the size of a population for n hyperparameters (004, section 12.1)."""
+    """Return the size of a population for n hyperparameters (Glasmachers 2008, section 12.1)."""
     return max(5, math.floor(3 * math.log(n)) + 4)
 
 
 def default_generations(n: int) -> int:
-    """Return the number of generations for n hyperparameters (004, section 12.1)."""
+    """Return the number of generations for n hyperparameters (Glasmachers 2008, section 12.1)."""
     return math.ceil(100 * math.sqrt(n))

@@ -2,7 +2,7 @@
 
 All steps of a round are one program: value and gradient of the objective with respect to the
 hyperparameters (:mod:`jsvm.search.space`), the step of the optimiser, a new key. Between two rounds
-the host shows how things are and looks at the clock.
+the host moves the progress bar, calls the callback and checks the time limit.
 """
 
 import time
@@ -19,16 +19,18 @@ from jsvm.kernels import Kernel
 from jsvm.numerics.keys import as_key
 from jsvm.optim import irprop_plus, noisy_rprop
 from jsvm.precision import scope, working_dtype
-from jsvm.search.problem import Objective, Problem, as_data
-from jsvm.search.result import CONVERGED, FINISHED, SearchResult
+from jsvm.search.result import SearchResult
+from jsvm.search.search_problem import Objective, SearchProblem, as_data
 from jsvm.search.space import Space
 from jsvm.search.watch import Callback, Watch
 
-LONGEST_ROUND = 1000  # steps
-SECONDS = 0.5  # of a round
-FIRST_ROUND = 10
-WINDOW = 10  # steps in which a search that has converged does not move
-TAIL = 0.25  # of the steps of a random search, over which its result is the mean
+FIRST_ROUND = 10  # steps; their time, with that of compiling, is the first estimate
+LONGEST_ROUND = 1000  # steps; the program keeps so many values and places
+LARGEST_GROWTH = 10  # a round has at most so many times the steps taken before it
+ROUND_SECONDS = 0.5  # aim for a round: how often the user hears from a search
+WINDOW = 10  # steps in which a converged search moves by less than `tol`
+TAIL = 0.25  # last part of the steps of a random search whose mean is its result
+LOG_STEP, LARGEST_LOG_STEP = 0.1, 1.0  # of the optimisers: first and largest step of a logarithm
 
 
 def gradient(
@@ -56,15 +58,15 @@ def gradient(
     ----------
     objective : function
         ``objective(kernel, X, y, C=C, key=key)`` as in :mod:`jsvm.objectives`, without `C` or `key`
-        if these are None here. A function that is made anew for every call is compiled anew.
+        if these are None here. A new function object is compiled anew.
     kernel : Kernel
         The start. Every real number in it is searched for, positive ones by their logarithm.
     X, y : arrays
-        Handed on to the objective; any pytrees of arrays.
+        Arguments of the objective; any pytrees of arrays.
     C : float or None
-        The start; None if the objective does not know C.
+        The start; None if the objective does not take C.
     key : int or key, optional
-        Makes the objective a random one: every evaluation gets a key of its own.
+        For a random objective: every evaluation gets a key of its own.
     maximise : bool
         Look for large values.
     optimizer : optax.GradientTransformation, optional
@@ -74,9 +76,10 @@ def gradient(
     tol : float
         A search without randomness ends when all logarithms change by less in ten steps.
     restarts : int
-        Further searches, from normally distributed logarithms around the start; the best counts.
+        Further searches, from normally distributed logarithms around the start; the best of all
+        searches is returned.
     spread : float
-        Standard deviation of these.
+        Standard deviation of these logarithms.
     time_limit : float, optional
         Seconds, for each of the searches.
     progress : bool
@@ -110,14 +113,14 @@ def gradient(
         start = space.encode(kernel, C)
         run = partial(
             _search,
-            Problem(objective, space, maximise, key is not None),
+            SearchProblem(objective, space, maximise, key is not None),
             as_data(kernel, X, y, chosen),
             optimizer=_default(key is not None) if optimizer is None else optimizer,
             steps=steps,
             tol=tol,
             watch=partial(Watch, steps, time_limit, progress, callback),
         )
-        keys = jax.random.split(jax.random.key(0) if key is None else as_key(key), restarts + 1)
+        keys = jax.random.split(as_key(0 if key is None else key), restarts + 1)
         starts = [start]
         for own in keys[1:]:
             shift = jax.random.normal(jax.random.fold_in(own, 1), start.shape)
@@ -130,14 +133,14 @@ def gradient(
 @lru_cache
 def _default(random: bool) -> Any:
     """Return an optimiser whose steps are those of logarithms."""
-    return noisy_rprop(0.1, largest=1.0) if random else irprop_plus(0.1, largest=1.0)
+    return (noisy_rprop if random else irprop_plus)(LOG_STEP, largest=LARGEST_LOG_STEP)
 
 
-def first_values(problem: Problem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
-    """Return what is to be minimised at the rows of `thetas`; all see the same key.
+def first_values(problem: SearchProblem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
+    """Return what is minimised at the rows of `thetas`, all with the same key.
 
-    It is the program of the search that computes them, with their gradients: compiling another one
-    would take longer.
+    The program of the search computes them, with their gradients: to compile another one would take
+    longer.
     """
     optimizer = _with_value(_default(problem.random))
     values = []
@@ -149,7 +152,7 @@ def first_values(problem: Problem, data: Any, thetas: np.ndarray, key: Any) -> n
 
 
 def _search(
-    problem: Problem,
+    problem: SearchProblem,
     data: Any,
     theta: Any,
     key: Any,
@@ -159,15 +162,14 @@ def _search(
     tol: float,
     watch: Callable[[], Watch],
 ) -> SearchResult:
-    space, random, sign = problem.space, problem.random, problem.sign
     optimizer = _with_value(optimizer)
-    limits = space.limits(theta)
+    limits = problem.space.limits(theta)
     theta = jnp.asarray(theta, float)
     state = _initial(theta, optimizer)
-    values, thetas = np.zeros(0), np.zeros((0, space.size))
-    status, count = FINISHED, FIRST_ROUND
+    values, thetas = np.zeros(0), np.zeros((0, problem.space.size))
+    count = FIRST_ROUND
     with watch() as watched:
-        while watched.running and status == FINISHED:
+        while watched.running:
             count = min(count, watched.left)
             begin = time.monotonic()
             theta, state, key, found, places = _round(
@@ -176,28 +178,21 @@ def _search(
             values = np.concatenate([values, np.asarray(found)[:count]])
             thetas = np.concatenate([thetas, np.asarray(places)[:count]])
             taken = time.monotonic() - begin
-            end = None if random else _converged(thetas, tol)
+            end = None if problem.random else _converged(thetas, tol)
             if end is not None:
-                status, values, thetas = CONVERGED, values[:end], thetas[:end]
-            watched.took(count, sign * float(values[-1]))
-            count = int(np.clip(count * SECONDS / max(taken, 1e-9), 1, LONGEST_ROUND))
-            count = min(count, 10 * len(values))  # the first one compiled
-    status = status if watched.status == FINISHED else watched.status
+                values, thetas = values[:end], thetas[:end]
+                watched.converged()
+            watched.took(count, problem.sign * float(values[-1]))
+            count = int(np.clip(count * ROUND_SECONDS / max(taken, 1e-9), 1, LONGEST_ROUND))
+            count = min(count, LARGEST_GROWTH * len(values))
     if not len(values):  # interrupted before the first round was over
         values, thetas = np.full(1, np.nan), np.asarray(theta)[None]
-    value, place = _chosen(values, thetas, random)
-    kernel, C = space.decode(place, data[0])
-    return SearchResult(
-        kernel,
-        None if C is None else float(C),
-        sign * value,
-        {"value": sign * values} | space.history(thetas, data[0]),
-        status,
-    )
+    best = _chosen(values, thetas, problem.random)
+    return problem.result(data[0], values, thetas, best, watched.status)
 
 
 def _converged(thetas: np.ndarray, tol: float) -> int | None:
-    """Return after which multiple of ten steps the search had converged; rounds play no part."""
+    """Return after which multiple of `WINDOW` steps the search converged; None if it did not."""
     for end in range(WINDOW, len(thetas) + 1, WINDOW):
         if np.ptp(thetas[end - WINDOW : end], axis=0).max() < tol:
             return end
@@ -215,7 +210,7 @@ def _chosen(values: np.ndarray, thetas: np.ndarray, random: bool) -> tuple[float
 
 @lru_cache
 def _with_value(optimizer: Any) -> Any:
-    """Return the transformation as one that may be told the value; the same for the same."""
+    """Return the transformation as one whose update accepts `value`; cached, for `jit`."""
     return optax.with_extra_args_support(optimizer)
 
 
@@ -232,10 +227,10 @@ def _round(
     data: Any,
     limits: Any,
     count: Any,
-    problem: Problem,
+    problem: SearchProblem,
     optimizer: Any,
 ) -> tuple:
-    """Take so many steps; also return the values and where they were taken."""
+    """Take `count` steps; also return the values and where they were taken."""
 
     def step(carry: tuple) -> tuple:
         k, theta, state, key, values, places = carry

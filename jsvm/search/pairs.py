@@ -1,12 +1,11 @@
 """Model selection for two or more classes: objectives summed over all pairs of classes.
 
-Each pair is a two-class problem with labels ±1. They are rows of common arrays, in which a label of
-zero marks what only pads a row (:mod:`jsvm.objectives.splits`), and all belong to one kernel and
-one C. For two classes the objectives are those of :mod:`jsvm.objectives`.
+Each pair is a two-class problem with labels ±1, a row of common arrays in which a label of zero
+marks padding (:mod:`jsvm.validation.splits`). All pairs have the same kernel and C. For two classes
+the objectives are those of :mod:`jsvm.objectives`. Sections are those of Glasmachers 2008.
 """
 
 import math
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
@@ -17,22 +16,24 @@ from jax import lax
 from jsvm import problems
 from jsvm.kernels import Kernel
 from jsvm.objectives.alignment import alignment
+from jsvm.objectives.arguments import SOLVER
 from jsvm.objectives.holdout import mean_loss
 from jsvm.objectives.likelihood import STEEPEST, likelihoods
 from jsvm.objectives.losses import zero_one
 from jsvm.objectives.span import bound
-from jsvm.objectives.splits import Splits, padded
-from jsvm.objectives.training import SOLVER, mapped
+from jsvm.objectives.training import mapped
+from jsvm.validation.class_pairs import one_against_one
+from jsvm.validation.splits import Splits, deal, padded, train_and_test
 
-HELD_OUT = 0.2
-FOLDS = 5
+HELD_OUT = 0.2  # fraction of the examples of a random split (Glasmachers 2008, section 9.1.7)
+FOLDS = 5  # of the cross-validation error (Glasmachers 2008, section 12.1)
 
 
 class Pairs(NamedTuple):
     """All pairs of classes, one row each: examples, their labels, how many train in a split.
 
-    `trains` and `tests` only have shapes: the largest numbers of examples that train and that are
-    held out.
+    Only the shapes of `trains` and `tests` matter: the largest numbers of examples that train and
+    that are held out.
     """
 
     examples: Any
@@ -44,18 +45,16 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(codes: np.ndarray, size: int | None = None) -> Pairs:
-    """Return the pairs of classes of examples with these numbers of classes.
+    """Return the pairs of classes, given the number of the class of every example.
 
     Rows are padded to `size`, if given. The first class of a pair is the negative one.
     """
-    parts, labels, trained, tests = [], [], [], []
-    for a, b in combinations(np.unique(codes), 2):
-        some = np.flatnonzero((codes == a) | (codes == b))
-        parts.append(some)
-        labels.append(np.where(codes[some] == b, 1.0, -1.0))
-        trained.append(min(len(some), max(2, math.floor((1 - HELD_OUT) * len(some)))))
-        tests.append(len(some) - trained[-1])
-    rows = _labelled(parts, labels, size)
+    names, codes = np.unique(codes, return_inverse=True)
+    problems = one_against_one(codes, len(names))
+    counts = [len(problem.examples) for problem in problems]
+    trained = [min(n, max(2, math.floor((1 - HELD_OUT) * n))) for n in counts]
+    tests = [n - own for n, own in zip(counts, trained, strict=True)]
+    rows = _labelled([p.examples for p in problems], [-p.signs for p in problems], size)
     length = rows[0].shape[1]
     grown = math.floor((1 - HELD_OUT) * length)
     return Pairs(
@@ -67,19 +66,19 @@ def pairs_of(codes: np.ndarray, size: int | None = None) -> Pairs:
 
 
 def likelihood(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any, key: Any) -> Any:
-    """Return the log-likelihood of a random hold-out set of every pair (004, section 9.2.2)."""
+    """Return the log-likelihood of random hold-out sets, one per pair (section 9.2.2)."""
     splits = _random_splits(key, pairs)
     values = likelihoods(kernel, X, C, splits, STEEPEST, machine=problems.c_svc, solver=SOLVER)
     return jnp.sum(values)
 
 
 def posterior(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any, key: Any) -> Any:
-    """Return that plus the logarithm of the prior (004, section 9.2.3)."""
+    """Return the log-likelihood plus the logarithm of the prior (section 9.2.3)."""
     return likelihood(kernel, X, pairs, C=C, key=key) + pairs.prior(kernel, C)
 
 
 def target_alignment(kernel: Kernel, X: Any, pairs: Pairs) -> Any:
-    """Return the sum of the kernel target alignments (004, section 9.1.6)."""
+    """Return the sum of the kernel target alignments (section 9.1.6)."""
 
     def one(pair: tuple) -> Any:
         return alignment(kernel(X[pair[0]]), pair[1])
@@ -88,7 +87,7 @@ def target_alignment(kernel: Kernel, X: Any, pairs: Pairs) -> Any:
 
 
 def span(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any) -> Any:
-    """Return the sum of the span bounds (004, section 9.1.5)."""
+    """Return the sum of the span bounds (section 9.1.5)."""
 
     def one(pair: tuple) -> Any:
         return bound(kernel, X[pair[0]], pair[1], C, problems.c_svc, SOLVER)
@@ -97,33 +96,23 @@ def span(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any) -> Any:
 
 
 def held_out_errors(kernel: Kernel, X: Any, splits: Splits, *, C: Any) -> Any:
-    """Return the rate of errors of all pairs on examples held out (004, section 9.1.1)."""
+    """Return the rate of errors of all pairs on examples held out (section 9.1.1)."""
     options: Any = {"loss": zero_one, "machine": problems.c_svc, "solver": SOLVER}
     return mean_loss(kernel, X, C, splits, **options)
 
 
 def pair_folds(pairs: Pairs, seed: int) -> Splits:
-    """Return the folds of all pairs, shuffled, with as many examples of each class as can be."""
+    """Return the folds of all pairs, shuffled and stratified."""
     rng = np.random.default_rng(seed)
-    train, labels, test, test_labels = [], [], [], []
+    rows = []
     for examples, label in zip(pairs.examples, pairs.labels, strict=True):
-        fold = np.full(len(label), -1)
-        first = 0  # the second class goes on where the first ended, so that folds are of one size
-        for sign in (-1, 1):
-            own = rng.permutation(np.flatnonzero(label == sign))
-            fold[own] = (first + np.arange(len(own))) % FOLDS
-            first += len(own)
-        for k in range(FOLDS):
-            inside, outside = np.flatnonzero((fold >= 0) & (fold != k)), np.flatnonzero(fold == k)
-            train.append(examples[inside])
-            labels.append(label[inside])
-            test.append(examples[outside])
-            test_labels.append(label[outside])
-    used = [k for k in range(len(test)) if len(test[k])]  # fewer examples than folds
-    rows = [[part[k] for k in used] for part in (train, labels, test, test_labels)]
-    trains = len(pairs.trains) if max(map(len, rows[0])) <= len(pairs.trains) else None
-    tests = len(pairs.tests) if max(map(len, rows[2])) <= len(pairs.tests) else None
-    return Splits(*_labelled(rows[0], rows[1], trains), *_labelled(rows[2], rows[3], tests))
+        order = [rng.permutation(np.flatnonzero(label == sign)) for sign in (-1, 1)]
+        for train, test in train_and_test(deal(np.concatenate(order), FOLDS, len(label))):
+            rows.append((examples[train], label[train], examples[test], label[test]))
+    train, labels, test, test_labels = map(list, zip(*rows, strict=True))
+    trains = len(pairs.trains) if max(map(len, train)) <= len(pairs.trains) else None
+    tests = len(pairs.tests) if max(map(len, test)) <= len(pairs.tests) else None
+    return Splits(*_labelled(train, labels, trains), *_labelled(test, test_labels, tests))
 
 
 def _of_each(function: Any, pairs: Pairs) -> Any:
@@ -136,7 +125,7 @@ def _of_each(function: Any, pairs: Pairs) -> Any:
 def _labelled(
     parts: list[np.ndarray], labels: list[np.ndarray], size: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return examples and their labels as rows of one array each; what pads has label zero."""
+    """Return examples and their labels as rows of one array each; padding has label zero."""
     examples, meant = padded(parts, size)
     return examples, padded(labels, size)[0] * meant
 
@@ -147,9 +136,9 @@ def _random_splits(key: Any, pairs: Pairs) -> Splits:
 
     def one(key: Any, examples: Any, labels: Any, trained: Any) -> Splits:
         absent = labels == 0
-        order = jnp.argsort(jax.random.uniform(key, labels.shape) + absent)  # what pads comes last
+        order = jnp.argsort(jax.random.uniform(key, labels.shape) + absent)  # padding last
         examples, labels = examples[order], labels[order]
-        # From here on rows may be cut after their end.
+        # Pad, so that a slice never reaches beyond the end.
         examples, labels = (jnp.pad(part, (0, tests)) for part in (examples, labels))
         inside = jnp.arange(trains) < trained
         return Splits(

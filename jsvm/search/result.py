@@ -11,7 +11,7 @@ TIME_LIMIT, INTERRUPTED, STOPPED = "time limit", "interrupted", "stopped by the 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Hyperparameters, and the way to them.
+    """The hyperparameters that a search found, and its evaluations.
 
     Attributes
     ----------
@@ -19,9 +19,9 @@ class SearchResult:
     C : float or None
         None if it was not searched for.
     value : float
-        Of the objective; of a random one the mean over the last part of the search.
+        Value of the objective; of a random one the mean over the last part of the search.
     history : dict of arrays
-        'value' of every evaluation, and the hyperparameters at which it was taken, by name.
+        'value' of every evaluation, and its hyperparameters by name.
     status : str
         How it ended: 'finished', 'converged', 'time limit', 'interrupted' or 'stopped by the
         callback'.

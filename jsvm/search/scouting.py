@@ -1,9 +1,9 @@
-"""A look around before a search: the best of a coarse grid is where it starts.
+"""A coarse grid before a search: the search starts from its best point.
 
 Where a kernel is far too wide or too narrow, or C far too small, most objectives are flat, and the
-little slope that they have may lead away from the basin of good machines (004, section 9.4). So the
-kernel is scaled as a whole by powers of four, with some values of C. A random objective is compared
-on the same few splits.
+little slope that they have may lead away from the basin of good machines (Glasmachers 2008, section
+9.4). So the kernel is scaled as a whole by powers of four, with some values of C. A random
+objective is compared on the same few splits.
 """
 
 from collections.abc import Callable
@@ -14,13 +14,12 @@ import numpy as np
 
 from jsvm.kernels import Kernel
 from jsvm.precision import scope, working_dtype
-from jsvm.search.batch import values_of
-from jsvm.search.problem import Objective, Problem, as_data
+from jsvm.search.search_problem import Objective, SearchProblem, as_data, values_of
 from jsvm.search.space import Space
 
-SCALES = 4.0 ** np.arange(-2, 3)
-COSTS = 10.0 ** np.arange(-1, 4)
-KEYS = 8  # splits on which random objectives are compared
+SCALES = 4.0 ** np.arange(-2, 3)  # factors of γ: widths from a quarter to four times the start's
+COSTS = 10.0 ** np.arange(-1, 4)  # values of C, from the underfitted to the nearly hard margin
+KEYS = 8  # splits over which the values of a random objective are averaged
 
 
 def scouted(
@@ -46,7 +45,7 @@ def scouted(
         thetas = np.stack(
             [space.scaled(space.encode(kernel, C), scale) for scale in SCALES for C in costs]
         )
-        problem = Problem(objective, space, maximise, key is not None)
+        problem = SearchProblem(objective, space, maximise, key is not None)
         keys = [jax.random.key(0)] if key is None else list(jax.random.split(key, KEYS))
         data = as_data(kernel, X, y, chosen)
         values = np.mean([evaluate(problem, data, thetas, own) for own in keys], axis=0)

@@ -1,9 +1,10 @@
 """Hyperparameters as one vector without constraints.
 
 A positive parameter enters as its logarithm, the matrix B of a general Gaussian kernel as the
-entries of the symmetric matrix log B (004, section 10.1), any other number as it is, and C, if it
-is searched for, as the last entry log C. A search keeps to a box around its start: where an
-objective is flat nothing else would end a walk before the numbers overflow.
+entries of the symmetric matrix log B (Glasmachers 2008, section 10.1), any other number unchanged,
+and C, if it is searched for, as the last entry log C. A kernel declares what is not a plain number
+(`Kernel.SEARCHED_AS`). A search stays in a box around its start: where an objective is flat,
+nothing else would stop it before the numbers overflow.
 """
 
 from dataclasses import dataclass
@@ -12,19 +13,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from jsvm.kernels import GeneralGaussian, Kernel, Precomputed
+from jsvm.kernels import Kernel
 from jsvm.kernels.symmetric import exponential
 from jsvm.problems.program import namespace
 
-LARGEST_COST = 1e6  # and the smallest is one over it
-WIDEST = float(np.log(1e8))  # of a search for the logarithm of a kernel parameter, to both sides
+LARGEST_COST = 1e6  # the box of C ends here and at its inverse; beyond, machines hardly change
+WIDEST = float(np.log(1e8))  # half the width of the box of a kernel parameter, as a logarithm
 
-LOG, PLAIN, MATRIX, FIXED = "log", "plain", "matrix", "fixed"
+LOG, PLAIN, MATRIX, FIXED = "log", "plain", "matrix", "fixed"  # how a leaf enters
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched: hashable, so that programs compiled for it are found again.
+    """The hyperparameters of a kernel, and C; hashable, so that compiled programs are found again.
 
     Attributes
     ----------
@@ -53,16 +54,8 @@ class Space:
     def of(cls, kernel: Kernel, C: Any = None) -> "Space":
         """Return the space of a kernel, with C unless that is None."""
         paths, tree = jax.tree_util.tree_flatten_with_path(kernel)
-        matrices = _owned(kernel, GeneralGaussian, "B")
-        given = _owned(kernel, Precomputed, "values")
-        kinds = []
-        for _, leaf in paths:
-            if any(leaf is own for own in given) or not _is_real(leaf):
-                kinds.append(FIXED)
-            elif any(leaf is own for own in matrices):
-                kinds.append(MATRIX)
-            else:
-                kinds.append(LOG if (np.asarray(leaf) > 0).all() else PLAIN)
+        declared = _declared(kernel)
+        kinds = [_kind(leaf, declared) for _, leaf in paths]
         names = tuple(jax.tree_util.keystr(path).lstrip(".") for path, _ in paths)
         shapes = tuple(np.shape(leaf) for _, leaf in paths)
         space = cls(tree, str(tree), names, tuple(kinds), shapes, C is not None)
@@ -79,7 +72,7 @@ class Space:
         return sum(_entries(kind, shape) for kind, shape in parts) + self.with_cost
 
     def encode(self, kernel: Kernel, C: Any = None) -> np.ndarray:
-        """Return the vector of a kernel and C, in NumPy: nothing is compiled for it."""
+        """Return the vector of a kernel and C, computed in NumPy: nothing is compiled."""
         leaves = zip(self.kinds, jax.tree.leaves(kernel), strict=True)
         parts = [_encode(kind, np.asarray(leaf, float)) for kind, leaf in leaves if kind != FIXED]
         if self.with_cost:
@@ -87,9 +80,9 @@ class Space:
         return np.concatenate(parts)
 
     def decode(self, theta: Any, kernel: Kernel) -> tuple[Kernel, Any]:
-        """Return kernel and C of a vector; what is not searched for is that of a given kernel.
+        """Return kernel and C of a vector; fixed leaves are those of the given kernel.
 
-        Of several vectors, the rows of `theta`, the leaves have a leading axis.
+        If `theta` has several rows, the leaves have a leading axis.
         """
         xp, lead = namespace(theta), theta.shape[:-1]
         leaves, begin = [], 0
@@ -102,7 +95,7 @@ class Space:
         return jax.tree.unflatten(self.tree, leaves), C
 
     def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
-        """Return the vector with all widths multiplied: every γ by a factor, B by its root."""
+        """Return the vector with every positive parameter multiplied by a factor, B by its root."""
         shifts = [
             np.log(factor) * _shift(kind, shape)
             for kind, shape in zip(self.kinds, self.shapes, strict=True)
@@ -125,14 +118,23 @@ class Space:
         return found | ({"C": np.asarray(costs)} if self.with_cost else {})
 
 
-def _owned(kernel: Any, kind: type, field: str) -> list[Any]:
-    """Return the fields of all parts of a kernel that are of a class."""
-    parts = jax.tree.leaves(kernel, is_leaf=lambda part: isinstance(part, kind))
-    return [getattr(part, field) for part in parts if isinstance(part, kind)]
+def _declared(kernel: Kernel) -> list[tuple[Any, str]]:
+    """Return the fields whose kind is declared, of all parts of a kernel, with their kinds."""
+
+    def declares(part: Any) -> bool:
+        return isinstance(part, Kernel) and bool(part.SEARCHED_AS)
+
+    parts = filter(declares, jax.tree.leaves(kernel, is_leaf=declares))
+    return [
+        (getattr(part, name), kind) for part in parts for name, kind in part.SEARCHED_AS.items()
+    ]
 
 
-def _is_real(leaf: Any) -> bool:
-    return np.issubdtype(np.asarray(leaf).dtype, np.floating)
+def _kind(leaf: Any, declared: list[tuple[Any, str]]) -> str:
+    if not np.issubdtype(np.asarray(leaf).dtype, np.floating):
+        return FIXED
+    plain = LOG if (np.asarray(leaf) > 0).all() else PLAIN
+    return next((kind for own, kind in declared if own is leaf), plain)
 
 
 def _entries(kind: str, shape: tuple[int, ...]) -> int:
@@ -142,7 +144,7 @@ def _entries(kind: str, shape: tuple[int, ...]) -> int:
 
 
 def _shift(kind: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return what a factor of e changes in the entries of a leaf."""
+    """Return what a factor of e adds to the entries of a leaf."""
     if kind == MATRIX:
         return 0.5 * np.eye(shape[0])[np.triu_indices(shape[0])]
     return np.full(_entries(kind, shape), 1.0 if kind == LOG else 0.0)

@@ -1,16 +1,19 @@
-"""The host's side of a search: a bar, a time limit, a callback, interruption."""
+"""The host's side of a search: progress bar, time limit, callback, Ctrl-C."""
 
 import time
 from collections.abc import Callable
 from typing import Any
 
-from jsvm.search.result import FINISHED, INTERRUPTED, STOPPED, TIME_LIMIT
+from jsvm.search.result import CONVERGED, FINISHED, INTERRUPTED, STOPPED, TIME_LIMIT
 
 Callback = Callable[[dict[str, Any]], Any]
 
 
 class Watch:
-    """Counts steps and tells when to stop; a context that closes the bar and catches Ctrl-C.
+    """Counts steps and says when to stop; a context that closes the bar and catches Ctrl-C.
+
+    Searches only: a solver, whose rounds have other facts and a Status, is followed by
+    :class:`jsvm.solvers.monitor.Monitor`.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ class Watch:
         if self._bar is not None:
             self._bar.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):
-            self.status = INTERRUPTED  # what was reached is kept
+            self.status = INTERRUPTED  # the search returns what it has
             return True
         return False
 
@@ -60,8 +63,13 @@ class Watch:
         """Whether to go on."""
         return self.left > 0 and self.status == FINISHED
 
+    def converged(self) -> None:
+        """Stop the search as converged, unless something else has stopped it."""
+        if self.status == FINISHED:
+            self.status = CONVERGED
+
     def took(self, steps: int, value: float) -> None:
-        """Note that some steps were taken."""
+        """Count steps, show and report the value, and check the time limit."""
         self.done += steps
         seconds = time.monotonic() - self._begin
         if self._bar is not None:

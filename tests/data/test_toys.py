@@ -1,4 +1,4 @@
-"""The toy problems of 003 and the sparse coordinates of 004: their rules and their figures."""
+"""Toys of Hochreiter & Obermayer 2004 and sparse coordinates of Glasmachers 2008: their rules."""
 
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -28,7 +28,7 @@ def draw(name: str, **arguments) -> tuple[np.ndarray, ...]:
 
 
 def error_and_features(kernel, epsilon: float, train, test, rows) -> tuple[float, int]:
-    """Select features with the P-SVM, eq. (47) of 003, which is a lasso on normalised columns."""
+    """Select features with the P-SVM (Hochreiter & Obermayer 2004, eq. 47), a normalised lasso."""
     X, y = train
     K, K_test = np.asarray(kernel(X, rows)), np.asarray(kernel(test[0], rows))
     mean, deviation = K.mean(axis=0), K.std(axis=0)
@@ -192,7 +192,7 @@ class TestWeston:
 class TestSparseCoordinates:
     @staticmethod
     def probabilities(n: int, m: int, k: int) -> dict[tuple[frozenset[int], int], Fraction]:
-        """P(x, y) by following the recipe of 004 through all of its choices."""
+        """P(x, y) by following the recipe of Glasmachers 2008 through all choices."""
         table = defaultdict(Fraction)
         for place in range(2 * n):
             others = [j for j in range(2 * n + m) if j != place]

@@ -16,8 +16,8 @@ from problems_for_tests import rbf
 
 from jsvm import data, kernels, objectives, problems
 from jsvm.objectives import training
-from jsvm.objectives.splits import random_splits
 from jsvm.solvers import SMO
+from jsvm.validation.splits import random_splits
 
 pytestmark = pytest.mark.usefixtures("x64")
 STEP = 1e-5

@@ -19,9 +19,9 @@ from scipy.stats import norm as normal
 from sklearn.svm import SVC
 
 from jsvm import kernels, objectives, problems
-from jsvm.objectives.splits import random_splits
-from jsvm.objectives.training import checked
+from jsvm.objectives.arguments import checked
 from jsvm.solvers import SMO
+from jsvm.validation.splits import random_splits
 
 pytestmark = pytest.mark.usefixtures("x64")
 N = 40

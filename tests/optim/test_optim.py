@@ -1,4 +1,4 @@
-"""Rprop, iRprop⁺ and NoisyRprop: steps worked out by hand, NumPy twins, and the cases of 004."""
+"""Rprop, iRprop⁺ and NoisyRprop: steps by hand, NumPy twins, and the cases of Glasmachers 2008."""
 
 import functools
 import math
@@ -475,7 +475,7 @@ def test_irprop_plus_asks_for_the_value():
         optimiser.update(jnp.ones(2), state)
 
 
-# Quantiles (004, section 11.3.4), re-derived
+# Quantiles (Glasmachers 2008, section 11.3.4), re-derived
 
 
 def test_the_quantiles_of_the_drift_are_those_of_a_normal_number(rng):
@@ -503,7 +503,7 @@ def test_the_quantiles_of_the_asymmetry_are_those_of_normal_gradients(rng):
     np.testing.assert_allclose(found, ASYMMETRY, atol=0.05)
 
 
-# The test cases of 004, section 11.4
+# The test cases of Glasmachers 2008, section 11.4
 
 
 def random_gradient(number, x, m):

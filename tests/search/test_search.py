@@ -8,7 +8,6 @@ import pytest
 
 from jsvm import data, kernels, objectives, optim, search
 from jsvm.search import strategies
-from jsvm.search.batch import values_of
 from jsvm.search.cma_es import default_generations, default_population
 from jsvm.search.pairs import (
     held_out_errors,
@@ -19,8 +18,8 @@ from jsvm.search.pairs import (
     span,
     target_alignment,
 )
-from jsvm.search.problem import Problem, as_data
 from jsvm.search.scouting import scouted
+from jsvm.search.search_problem import SearchProblem, as_data, values_of
 from jsvm.search.space import LARGEST_COST, Space
 
 SIZE = 60  # of all data sets here: programs are shared
@@ -274,7 +273,7 @@ class TestGridAndEvolution:
         thetas = np.random.default_rng(0).normal(size=(11, 2))
         with jax.enable_x64(True):
             given = as_data(kernels.RBF(1.0), board[0], board[1], np.dtype("float64"))
-            problem = Problem(bowl, space, maximise=False, random=False)
+            problem = SearchProblem(bowl, space, maximise=False, random=False)
             found = values_of(problem, given, thetas, jax.random.key(0))
         expected = (thetas[:, 0] - np.log(2.0)) ** 2 + (thetas[:, 1] - np.log(50.0)) ** 2
         np.testing.assert_allclose(found, expected, rtol=1e-12)

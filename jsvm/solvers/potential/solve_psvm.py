@@ -52,7 +52,7 @@ class PsvmFamily:
     >>> K = problems.DenseMatrix(np.eye(3))
     >>> family = PsvmFamily(K)
     >>> for y in np.array([[3.0, 2.0, 1.0], [0.0, 0.0, 5.0]]):
-    ...     print(family.solve(problems.psvm(K, y, np.inf, 1.5)).alpha.tolist())
+    ...     print(family.solve(problems.psvm(K, y, np.inf, 1.5)).alpha.round(6).tolist())
     [1.5, 0.5, 0.0]
     [0.0, 0.0, 3.5]
     """

@@ -1,4 +1,4 @@
-"""Cross-validation of a whole grid of C and γ, with what its cells share computed once."""
+"""Cross-validation of a whole grid of C and γ; what its cells share is computed once."""
 
 import numbers
 import os
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from jsvm.precision import default_platform
-from jsvm.search.training import GridTask, Part, Trained, trainer
 from jsvm.solvers import Status
+from jsvm.validation.part_training import Trained, trainer
+from jsvm.validation.parts import GridTask, Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +43,7 @@ class CrossValidation:
 
     @property
     def best_index(self) -> tuple[int, int]:
-        """Of the best mean score; of equal ones that of the smallest C, then of the first γ."""
+        """Place of the best mean score; of equal ones that of the first C, then of the first γ."""
         c, g = np.unravel_index(np.nanargmax(self.mean_scores), self.mean_scores.shape)
         return int(c), int(g)
 

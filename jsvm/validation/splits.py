@@ -1,7 +1,8 @@
 """Splits of the examples into those that train and those that are held out.
 
-Several splits are the rows of one array each, so that they can be trained in a batch. A label of
-zero marks what only pads a row: the box of its variable is empty, and it is not counted.
+Folds are an array with the fold of every example, made by :func:`deal`. Several splits are the rows
+of common arrays, so that they can be trained in a batch; a label of zero marks padding: the box of
+its variable is empty, and it is not counted.
 """
 
 import math
@@ -15,8 +16,30 @@ import numpy as np
 from jsvm.numerics.keys import as_key
 
 
+def deal(order: np.ndarray, folds: int, size: int | None = None) -> np.ndarray:
+    """Return the fold of every example: those in `order` go to the folds in turn, others get −1.
+
+    If `order` goes through one class after the other the folds are stratified.
+
+    Examples
+    --------
+    >>> deal(np.array([3, 0, 2]), 2, size=4).tolist()
+    [1, -1, 0, 0]
+    """
+    fold = np.full(len(order) if size is None else size, -1)
+    fold[order] = np.arange(len(order)) % folds
+    return fold
+
+
+def train_and_test(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the training and test examples of every fold that has any; −1 is in no fold."""
+    present = fold >= 0
+    names = np.unique(fold[present])
+    return [(np.flatnonzero(present & (fold != k)), np.flatnonzero(fold == k)) for k in names]
+
+
 class Splits(NamedTuple):
-    """Indices of the examples that train and of those held out, and their labels; a row a split."""
+    """Indices and labels of the examples that train and of those held out, one row per split."""
 
     train: Any
     labels: Any
@@ -25,9 +48,9 @@ class Splits(NamedTuple):
 
 
 def random_splits(key: Any, y: Any, fraction: float, count: int) -> Splits:
-    """Draw splits with this fraction of the examples held out, uniform over all of them.
+    """Draw splits uniformly, with this fraction of the examples held out.
 
-    ⌊(1 − fraction) n⌋ examples train (004, section 9.1.7).
+    ⌊(1 − fraction) n⌋ examples train (Glasmachers 2008, section 9.1.7).
     """
     trained = trained_size(y.shape[0], fraction)
     if count < 1:
@@ -61,25 +84,20 @@ def given_split(test: Any, y: Any) -> Splits:
 
 
 def fold_splits(y: Any, folds: Any, key: Any = None) -> Splits:
-    """Return the splits of a cross-validation, one row a fold.
-
-    `folds` is their number, or the fold of every example. Without key the first example is in the
-    first fold, the second in the second and so on; with a key the examples are shuffled before.
-    """
+    """Return one split per fold; with a key the examples are shuffled first."""
     n = y.shape[0]
     if np.ndim(folds) == 0:
         if not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= n:
             raise ValueError(f"folds={folds!r} must be a whole number from 2 to {n}")
-        of_example = np.arange(n) % int(folds)
+        of_example = deal(np.arange(n), int(folds))
     else:
         of_example = np.asarray(folds)
         if of_example.shape != (n,):
             raise ValueError(f"folds must be a number or hold {n} of them, not {of_example.shape}")
-    names = np.unique(of_example)
-    if len(names) < 2:
+    parts = train_and_test(np.unique(of_example, return_inverse=True)[1])
+    if len(parts) < 2:
         raise ValueError("folds must name at least two different folds")
-    train, present = padded([np.flatnonzero(of_example != k) for k in names])
-    test, counted = padded([np.flatnonzero(of_example == k) for k in names])
+    (train, present), (test, counted) = (padded(list(side)) for side in zip(*parts, strict=True))
     if key is not None:
         order = jax.random.permutation(as_key(key), n)
         train, test = order[train], order[test]
@@ -92,7 +110,7 @@ def _labelled(y: Any, train: Any, test: Any) -> Splits:
 
 
 def padded(parts: list[np.ndarray], size: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return index arrays as rows of one, and which entries are meant: one, else zero."""
+    """Return arrays as the rows of one, and 1 for each of their entries, 0 for padding."""
     size = max(len(part) for part in parts) if size is None else size
     rows = np.stack([np.pad(part, (0, size - len(part)), mode="edge") for part in parts])
     meant = np.stack([np.arange(size) < len(part) for part in parts])

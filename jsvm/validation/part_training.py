@@ -1,9 +1,9 @@
 """Training of all folds and all C with one kernel.
 
-The matrix is computed once, from distances or products that all γ share. Folds and classes are
-parts of it; each part is trained for one C after the other, from the smallest up, and starts from
-the last solution scaled. One program does all that; parts that are too large for it are trained one
-by one.
+Squared distances or products of the points are computed once for all γ. Folds and classes are parts
+of the kernel matrix; each part is trained for one C after the other, from the smallest up, starting
+from the last solution scaled. One program does all that; parts that are too large for it are
+trained one by one.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,65 +16,20 @@ import numpy as np
 from jax import lax
 
 from jsvm.evaluate import decision_values
-from jsvm.kernels import Kernel, Linear
-from jsvm.kernels.distances import DistanceKernel, squared_distances
-from jsvm.kernels.dot import DotKernel, inner_products
 from jsvm.kernels.sparse import between_sparse, is_sparse, kernel_and_points
 from jsvm.numerics.padding import bucket, cast, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
-from jsvm.solvers import SMO, solve
+from jsvm.solvers import solve
 from jsvm.solvers.starts import near
 from jsvm.solvers.tile.loop import advance, best_point
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.whole import start_whole
+from jsvm.validation.parts import GridTask, Part, stacked
 
-LARGEST_PART = 2048  # variables of a part that is trained on one tile
-
-
-class Part(NamedTuple):
-    """A problem of a fold: some examples, their targets, and what an error costs at C = 1."""
-
-    examples: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-
-
-class GridTask(NamedTuple):
-    """What an estimator tells of itself to be cross-validated in batches.
-
-    Attributes
-    ----------
-    X : array or sparse matrix of shape (n, d)
-        The points, or the kernel matrix.
-    kernel : function
-        From γ (None for the estimator's own) to a Kernel, or to 'precomputed'.
-    folds : list of (train, test)
-    parts : function
-        From the training examples of a fold to its problems.
-    build : function
-        ``build(K, targets, costs, *parameters)`` is the program of a part; it is compiled in.
-    parameters : tuple of float
-    copies : int
-        Variables per example.
-    score : function
-        From test examples and their decision values, one column a part, to the score.
-    solver : SMO
-    dtype : dtype
-    """
-
-    X: Any
-    kernel: Callable[[Any], Any]
-    folds: list[tuple[np.ndarray, np.ndarray]]
-    parts: Callable[[np.ndarray], list[Part]]
-    build: Callable[..., QuadraticProgram]
-    parameters: tuple[float, ...]
-    copies: int
-    score: Callable[[np.ndarray, np.ndarray], float]
-    solver: SMO
-    dtype: np.dtype
+LARGEST_PART = 2048  # variables of a part that is trained inside the program, on one tile
 
 
 class Trained(NamedTuple):
@@ -83,16 +38,6 @@ class Trained(NamedTuple):
     values: np.ndarray
     status: np.ndarray
     violation: np.ndarray
-
-
-def stacked(parts: Sequence[Part], dtype: np.dtype) -> Part:
-    """Return all parts as one, a row each; what pads has no weight, so its box is empty."""
-    shape = len(parts), bucket(max(len(part.examples) for part in parts))
-    stack = Part(np.zeros(shape, np.int32), np.ones(shape, dtype), np.zeros(shape, dtype))
-    for p, part in enumerate(parts):
-        for whole, own in zip(stack, part, strict=True):
-            whole[p, : len(own)] = own
-    return stack
 
 
 def trainer(
@@ -106,10 +51,11 @@ def trainer(
 
 
 def _fits(kernel: Any, X: Any) -> bool:
-    """Tell whether the matrix of a kernel can be computed inside of a program."""
+    """Tell whether the matrix of a kernel can be computed inside a program."""
     if isinstance(kernel, str):
         return True
-    return not kernel.runs_on_host() and not (is_sparse(X) and _form(kernel, X) == "points")
+    needs_points = kernel.basis(X.shape[1]) is None
+    return not kernel.runs_on_host() and not (is_sparse(X) and needs_points)
 
 
 def _in_batches(
@@ -122,16 +68,16 @@ def _in_batches(
     slots = min(variables, task.solver.slots, 256 if variables > 512 else 128)
     # Scores need the tolerance and no more: no polishing, no block steps on some of many.
     recipe = task.solver.recipe(slots, elastic=False)._replace(polish=False, largest=slots)
-    base, form = _base(task, kernels[0])
+    shared, of_basis = _shared(task, kernels[0])
 
     def train(kernel: Any, budget: int | None = None) -> Trained:
         with scope(dtype):
-            given: Any = None
+            matrix, function = shared, None
             if not isinstance(kernel, str):
-                given = jax.tree.map(partial(cast, dtype=dtype), kernel)
-            matrix = gram(given, base) if form == "points" else base
+                own = jax.tree.map(partial(cast, dtype=dtype), kernel)
+                matrix, function = (shared, own) if of_basis else (gram(own, shared), None)
             values, status, violation = _train(
-                None if form == "points" else given,
+                function,
                 matrix,
                 stack,
                 costs.astype(dtype),
@@ -140,51 +86,36 @@ def _in_batches(
                 task.parameters,
                 task.build,
                 recipe,
-                form,
             )
             values = np.asarray(values, np.float64)[:, :, :n]
             return Trained(values, np.asarray(status), np.asarray(violation, np.float64))
 
-    train(kernels[0], budget=0)  # compiles, before several threads would
+    train(kernels[0], budget=0)  # compile once, before several threads do
     return train
 
 
-def _base(task: GridTask, kernel: Any) -> tuple[Any, str]:
-    """Return what all γ share, and what it is: squares, products, points or the matrix itself."""
+def _shared(task: GridTask, kernel: Any) -> tuple[Any, bool]:
+    """Return what all γ share, and whether it is the matrix of the kernel's basis.
+
+    Otherwise it is the given kernel matrix, or the points.
+    """
     X, dtype = task.X, task.dtype
     size = bucket(X.shape[0])
     with scope(dtype):
         if isinstance(kernel, str):
-            return np.pad(np.asarray(X, dtype), (0, size - len(X))), "matrix"
-        form = _form(kernel, X)
+            return np.pad(np.asarray(X, dtype), (0, size - len(X))), False
+        basis = kernel.basis(X.shape[1])
         if is_sparse(X):
-            values = between_sparse(_Squares() if form == "squares" else Linear(), X, X, dtype)
-            return np.pad(values, (0, size - X.shape[0])), form
+            values = between_sparse(basis, X, X, dtype)
+            return np.pad(values, (0, size - X.shape[0])), True
         points = jnp.asarray(repeat_first(widened(kernel, X), size), dtype)
-        if form == "squares":
-            return squared_distances(points, points), form
-        return (inner_products(points, points) if form == "products" else points), form
+        return (points, False) if basis is None else (basis.matrix(points, points), True)
 
 
-def _form(kernel: Kernel, X: Any) -> str:
-    """Return what of the points a kernel needs: their squared distances, products, or all."""
-    if isinstance(kernel, DistanceKernel) and kernel.weights(X.shape[1]) is None:
-        return "squares"
-    return "products" if isinstance(kernel, DotKernel) else "points"
-
-
-class _Squares(DistanceKernel):
-    """‖x − z‖²."""
-
-    def of_squares(self, squares: Any) -> Any:
-        """Return what is given."""
-        return squares
-
-
-@partial(jax.jit, static_argnames=("build", "recipe", "form"))
+@partial(jax.jit, static_argnames=("build", "recipe"))
 def _train(
     kernel: Any,
-    base: Any,
+    matrix: Any,
     parts: Any,
     costs: Any,
     tol: Any,
@@ -192,12 +123,9 @@ def _train(
     parameters: Any,
     build: Any,
     recipe: Recipe,
-    form: str,
 ) -> Any:
-    if form == "squares":
-        K = kernel.of_squares(base)
-    else:
-        K = kernel.of_inner(base) if form == "products" else base
+    """Train all parts; `matrix` is that of the kernel's basis, or of the kernel if this is None."""
+    K = matrix if kernel is None else kernel.of_basis(matrix)
 
     def one(part: Any) -> Any:
         some, targets, weights = part
@@ -205,8 +133,7 @@ def _train(
         inner = columns[some]
 
         def program(C: Any) -> QuadraticProgram:
-            # 0 · C for what is absent, whatever C
-            return build(inner, targets, C * weights, *parameters)
+            return build(inner, targets, C * weights, *parameters)  # padding: 0 · C = 0
 
         def next_cost(last: Any, C: Any) -> Any:
             alpha, cost = last
@@ -230,8 +157,8 @@ def _train(
 def _scale(program: QuadraticProgram, K: Any, alpha: Any, ratio: Any) -> Any:
     """Return the factor of the last solution from which to start at a C that is `ratio` times it.
 
-    The ratio keeps at their bounds the variables that were there. Where more are free, it is the
-    minimum along the ray, which a factor of at least one and at most the ratio can reach.
+    The ratio keeps variables at their bounds. If most of them are free, it is instead the minimum
+    along the ray, between 1 and the ratio.
     """
     scaled = alpha * ratio
     free = jnp.sum((scaled > program.lower) & (scaled < program.upper))
@@ -244,6 +171,7 @@ def _scale(program: QuadraticProgram, K: Any, alpha: Any, ratio: Any) -> Any:
 
 
 def _one_by_one(task: GridTask, parts: list[Part], costs: np.ndarray, kernel: Any) -> Trained:
+    """Train all parts for all C, each with `solve`."""
     shape = len(parts), len(costs)
     values, status = np.zeros((*shape, task.X.shape[0])), np.zeros(shape, np.int32)
     violation = np.zeros(shape)

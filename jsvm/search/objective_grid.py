@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from jsvm.kernels import Kernel
 from jsvm.numerics.keys import as_key
 from jsvm.precision import scope, working_dtype
-from jsvm.search.batch import values_of
-from jsvm.search.problem import Objective, Problem, as_data
 from jsvm.search.result import SearchResult
+from jsvm.search.search_problem import Objective, SearchProblem, as_data, values_of
 from jsvm.search.space import Space
 
 
@@ -30,21 +28,14 @@ def grid(
 
     Parameters
     ----------
-    objective : function
-        ``objective(kernel, X, y, C=C, key=key)`` as in :mod:`jsvm.objectives`, without `C` or `key`
-        if these are None here.
+    objective, X, y, maximise, dtype
+        As for :func:`jsvm.search.gradient`.
     kernels : Kernel or sequence of kernels
         Of one class, with different parameters.
-    X, y : arrays
-        Handed on to the objective; any pytrees of arrays.
     C : numbers, optional
-        None if the objective does not know C.
+        None if the objective does not take C.
     key : int or key, optional
-        The same for all: a random objective is compared on the same splits.
-    maximise : bool
-        Look for large values.
-    dtype : {'float64', 'float32'}, optional
-        By default float64 on a CPU and float32 elsewhere.
+        For a random objective; the same for all kernels and C, so that the splits are the same.
 
     Returns
     -------
@@ -72,10 +63,11 @@ def grid(
         space = Space.of(family[0], C)
         if any(Space.of(kernel, C) != space for kernel in family):
             raise ValueError("kernels must be of one class with parameters of one shape")
-        thetas = _grid(space, family, costs)
-        problem = Problem(objective, space, maximise, key is not None)
-        own = jax.random.key(0) if key is None else as_key(key)
-        values = values_of(problem, as_data(family[0], X, y, chosen), thetas, own)
+        each_cost = [None] if costs is None else costs
+        thetas = np.stack([space.encode(kernel, C) for kernel in family for C in each_cost])
+        problem = SearchProblem(objective, space, maximise, key is not None)
+        data = as_data(family[0], X, y, chosen)
+        values = values_of(problem, data, thetas, as_key(0 if key is None else key))
         history = space.history(thetas, family[0])
     shape = (len(family),) if costs is None else (len(family), len(costs))
     history = {name: part.reshape(*shape, *part.shape[1:]) for name, part in history.items()}
@@ -87,13 +79,6 @@ def grid(
         float(history["value"].reshape(len(family), -1)[k, c]),
         history,
     )
-
-
-def _grid(space: Space, family: list[Kernel], costs: np.ndarray | None) -> np.ndarray:
-    rows = [
-        space.encode(kernel, C) for kernel in family for C in ([None] if costs is None else costs)
-    ]
-    return np.stack(rows)
 
 
 def _best(values: np.ndarray, costs: np.ndarray | None) -> tuple[int, int]:

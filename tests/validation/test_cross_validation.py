@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, kernels, search
-from jsvm.search import training
+from jsvm.validation import part_training
 
 svm: Any = untyped_svm  # its types name less than it takes
 datasets: Any = untyped_datasets
@@ -81,7 +81,7 @@ def test_one_by_one_equals_batches(given, monkeypatch):
     elif given == "callable":
         estimator, gammas = SVC(lambda A, B: np.asarray(A) @ np.asarray(B).T), None
     batches = search.cross_validate(estimator, X, y, cv=3, C=COSTS, gamma=gammas)
-    monkeypatch.setattr(training, "LARGEST_PART", 0)
+    monkeypatch.setattr(part_training, "LARGEST_PART", 0)
     singly = search.cross_validate(estimator, X, y, cv=3, C=COSTS, gamma=gammas)
     np.testing.assert_allclose(batches.scores, singly.scores, atol=1e-12)
     assert singly.converged.all()

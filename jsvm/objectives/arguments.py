@@ -1,0 +1,47 @@
+"""The arguments that all objectives take: their types, the default solver, and a check."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Real
+
+from jsvm._typing import Array, Scalar
+from jsvm.kernels import Kernel
+from jsvm.precision import is_traced
+from jsvm.problems import QuadraticProgram
+from jsvm.solvers import SMO
+
+Points = Real[Array, "n d"]
+Labels = Real[Array, " n"]
+Cost = Scalar | Real[Array, " n"]
+Value = Float[Array, ""]
+Builder = Callable[..., QuadraticProgram]  # problems.c_svc or squared_svc
+
+SOLVER = SMO()  # its solutions are polished to rounding level
+
+
+def checked(kernel: Any, X: Any, y: Any, C: Any = 1.0) -> tuple[Any, Any, Any]:
+    """Return X, y and C as arrays; raise ValueError, naming the argument, if they make no sense."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel={kernel!r} must be one of jsvm.kernels, such as RBF(gamma=0.5)")
+    X = jnp.asarray(X)
+    if X.ndim != 2 or X.shape[0] < 2:
+        raise ValueError(f"X must have at least two rows, one an example; its shape is {X.shape}")
+    if not jnp.issubdtype(X.dtype, jnp.floating):
+        X = X.astype(float)
+    n = X.shape[0]
+    y = jnp.asarray(y, X.dtype)
+    if y.shape != (n,):
+        raise ValueError(f"y must hold {n} labels, one a row of X, not shape {y.shape}")
+    if not is_traced(C) and not (np.asarray(C) > 0).all():
+        raise ValueError(f"C={C} must be positive")
+    C = jnp.asarray(C, X.dtype)
+    if C.shape not in ((), (n,)):
+        raise ValueError(f"C must be one number or {n} of them, not of shape {C.shape}")
+    if not is_traced(X) and not np.isfinite(np.asarray(X)).all():
+        raise ValueError("X must be finite")
+    if not is_traced(y) and not np.isin(np.asarray(y), (-1.0, 1.0)).all():
+        raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
+    return X, y, C
