@@ -5,7 +5,7 @@ from typing import Any
 
 
 def tuned(
-    default: Any, unit: str, origin: str, least: float = 0.0, most: float = float("inf")
+    default: Any, unit: str, origin: str, least: float | int = 0, most: float | int = float("inf")
 ) -> Any:
     """Return a dataclass field with its unit, its origin and its range.
 

@@ -1,7 +1,7 @@
 """The driver: what follows any solver round by round to its solution."""
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from jsvm.solvers.monitor import Monitor, Work
 from jsvm.solvers.status import Solution, to_numpy
 
 
+@runtime_checkable
 class Solver(Protocol):
     """A configuration that knows how to begin; SMO and PSMO are such."""
 

@@ -9,7 +9,7 @@ arrays, because every array that it fetches costs time.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,7 @@ class Counts(NamedTuple):
         return cls(*np.asarray(packed).tolist())
 
 
+@runtime_checkable
 class Engine(Protocol):
     """What runs a tile; another platform may have another one."""
 
