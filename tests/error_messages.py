@@ -51,9 +51,14 @@ def raised(package: Path) -> set[str]:
 
 
 def strings(package: Path) -> set[str]:
-    """The templates of all strings: a message may be made apart from its ``raise``."""
+    """The templates of all strings: a message may be made apart from its ``raise``.
+
+    "{}={} must be {}" also stands for what it says with every other string in its last place.
+    """
     found = (template(node) for node in nodes(package) if isinstance(node, ast.expr))
-    return {normalised(text) for text in found if text is not None}
+    texts = {normalised(text) for text in found if text is not None}
+    rules = [text.removesuffix("{}") for text in texts if text.endswith("must be {}")]
+    return texts | {rule + text for rule in rules for text in texts}
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def test_no_message_was_lost():
 
 
 def test_every_message_is_listed():
-    new = sorted(error_messages.raised(PACKAGE) - set(KNOWN))
+    unknown = sorted(error_messages.raised(PACKAGE) - set(KNOWN))
+    new = [message for message in unknown if not any(covers(message, known) for known in KNOWN)]
     hint = "new messages; list them with `python tests/error_messages.py`:\n"
     assert not new, hint + "\n".join(new)
 
