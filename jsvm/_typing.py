@@ -10,6 +10,5 @@ Array = jax.Array | np.ndarray
 # A number, a NumPy scalar or a zero-dimensional array, possibly traced.
 Scalar = Any
 
-# A pytree field: JAX rebuilds dataclasses with tracers, None or bare objects in
-# them, so no narrower type would be true.
+# A pytree field: JAX rebuilds dataclasses with tracers, None or bare objects in their fields.
 Leaf = Any

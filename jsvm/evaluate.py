@@ -9,7 +9,7 @@ import numpy as np
 
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import between_sparse, is_sparse
-from jsvm.kernels.whole_numbers import gains_from_whole, is_exact, split, whole_points, widths
+from jsvm.kernels.whole_numbers import exact_matrix, exact_widths
 from jsvm.machine import Machine
 from jsvm.numerics.equal_rows import equal_rows
 from jsvm.numerics.padding import bucket, repeat_first, widened
@@ -54,9 +54,7 @@ def _fill_dense(
     padded = bucket(len(points))
     rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
     # Widths of the parts by which products are tried to be exact, as long as some are.
-    exact = widths(points.shape[1])
-    if not gains_from_whole(kernel, points.shape[1], dtype):
-        exact = []
+    exact = exact_widths(kernel, points.shape[1], dtype)
     with scope(dtype):
         machine = Machine(
             kernel,
@@ -113,6 +111,5 @@ def _evaluate(machine: Machine, X: Any) -> Any:
 @partial(jax.jit, static_argnames="width")
 def _evaluate_exactly(machine: Machine, X: Any, width: int) -> tuple[Any, Any]:
     """Do the same with products in float32; tell whether they were exact."""
-    P, R = whole_points(X), whole_points(machine.points)
-    values = machine.value(machine.kernel.between(split(P, width), split(R, width)))
-    return values, is_exact(P, R, width)
+    K, exact = exact_matrix(machine.kernel, X, machine.points, width)
+    return machine.value(K), exact

@@ -1,7 +1,7 @@
 """Which floating-point type runs, and the scope in which JAX allows float64.
 
-Importing jsvm sets no JAX flag. Whoever works on concrete numbers (estimators, ``solve``, the
-command line) opens :func:`scope` around the work; kernels, problems and everything that may be
+Importing jsvm sets no JAX flag. Code that works on concrete numbers (estimators, ``solve``, the
+command line) opens :func:`scope` around its work; kernels, problems and everything that may be
 traced follow the dtype of their input and the caller's setting.
 """
 
@@ -46,7 +46,7 @@ def scope(dtype: np.dtype) -> Iterator[None]:
 
 
 def is_traced(*trees: Any) -> bool:
-    """Tell whether any leaf is a tracer, that is, whether we are inside a JAX transformation."""
+    """Tell whether any leaf is a tracer, that is, inside a JAX transformation."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 

@@ -9,8 +9,8 @@ from jsvm import problems
 from jsvm.estimators.classifier import Classifier
 from jsvm.estimators.parameters import fraction
 from jsvm.estimators.two_class import Machine
+from jsvm.numerics.arrays import namespace
 from jsvm.problems.machines import check_nu
-from jsvm.problems.program import namespace
 from jsvm.solvers import Solution
 from jsvm.validation.class_pairs import TwoClass
 

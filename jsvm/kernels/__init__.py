@@ -1,21 +1,13 @@
 """Kernels: pytrees of parameters that turn points into matrices."""
 
 from jsvm.kernels import symmetric
-from jsvm.kernels.base import (
-    Function,
-    Kernel,
-    Normalized,
-    Precomputed,
-    Product,
-    Scaled,
-    Sum,
-    pairwise,
-)
+from jsvm.kernels.base import Kernel, Normalized, Product, Scaled, Sum, pairwise
 from jsvm.kernels.dot import Linear, Polynomial, Sigmoid
-from jsvm.kernels.gaussian import ARD, GeneralGaussian
-from jsvm.kernels.indefinite import Plummer, Sine
+from jsvm.kernels.gaussian import ARD, RBF, GeneralGaussian
+from jsvm.kernels.given import Function, Precomputed
+from jsvm.kernels.indefinite import Sine
 from jsvm.kernels.names import resolve
-from jsvm.kernels.stationary import RBF, Laplacian
+from jsvm.kernels.stationary import Laplacian, Plummer
 
 __all__ = [
     "ARD",

@@ -1,26 +1,35 @@
-"""What a kernel is, and how kernels combine.
+"""What a kernel is, what it declares, and how kernels combine.
 
 A kernel is a frozen dataclass and a pytree: its parameters are leaves, so ``jax.grad`` of anything
 with respect to a kernel works. It answers three questions:
 
 - ``pair(x, z)``   the value at two points; this is the specification,
-- ``matrix(X, Z)`` all values at once, by matrix products where there are any; tested equal,
+- ``matrix(X, Z)`` all values at once, by matrix products where possible; tested equal,
 - ``diagonal(X)``  the values ``pair(x, x)``.
 
-Whoever needs many blocks of one matrix calls ``P = k.prepare(X)`` once and ``k.between`` on rows of
-``P`` for each block: squared lengths and the like are then computed once.
+For many blocks of one matrix, call ``P = k.prepare(X)`` once and ``k.between`` on rows of ``P`` for
+each block: squared lengths and the like are then computed once.
 
 ``k(X)`` and ``k(X, Z)`` give the matrix. ``k1 + k2``, ``k1 * k2`` and ``2.0 * k`` are kernels.
+
+**Capabilities** are declared by every kernel. Ask for the first three by the methods in brackets,
+which derive them from the parts of a combined kernel:
+
+- ``positive``         its matrices are known to be positive semi-definite (``is_positive()``),
+- ``blind_to_zeros``   columns of zeros may be added to the points (``ignores_zeros()``),
+- ``on_host``          JAX cannot trace it (``runs_on_host()``),
+- ``depends_on``       all that it needs: "products", "squares" (of distances) or "points",
+- ``prepares_points``  its ``prepare`` returns :class:`jsvm.kernels.distances.Points`.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+import operator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
@@ -33,6 +42,10 @@ class Kernel:
     # How a search treats a field: "fixed" is not searched for, "matrix" is symmetric positive
     # definite and enters by its logarithm; others enter as numbers, positive ones by theirs.
     SEARCHED_AS: ClassVar[dict[str, str]] = {}
+    positive: ClassVar[bool] = False
+    blind_to_zeros: ClassVar[bool] = False
+    depends_on: ClassVar[Literal["products", "squares", "points"]] = "points"
+    prepares_points: ClassVar[bool] = False
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         """Return k(x, z) for two points."""
@@ -68,10 +81,7 @@ class Kernel:
         return self.matrix(X, Z)
 
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
-        """Return k(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, entry by entry.
-
-        This is how a kernel works on sparse data: the products are all that it sees of the points.
-        """
+        """Return k(x, z) from ⟨x, z⟩, ⟨x, x⟩ and ⟨z, z⟩, entry by entry; for sparse data."""
         raise ValueError(
             f"{type(self).__name__} is no function of inner products and distances, so it cannot "
             "be computed on sparse data; give a dense X, or another kernel"
@@ -89,14 +99,23 @@ class Kernel:
         """Return log γ of a Gaussian kernel, a number, vector or symmetric matrix; else None."""
         return None
 
+    def is_positive(self) -> bool:
+        """Tell whether every matrix k(X, X) is known to be positive semi-definite.
+
+        This is for parameters in their range: widths, exponents and offsets that are not negative.
+        Sums, products, scalings and normalisations of such kernels are such kernels.
+        """
+        parts = self._parts()
+        return all(part.is_positive() for part in parts) if parts else self.positive
+
     def runs_on_host(self) -> bool:
-        """Tell whether a part of this kernel is a NumPy function."""
+        """Tell whether this kernel, or a part of it, is a NumPy function."""
         return any(part.runs_on_host() for part in self._parts())
 
     def ignores_zeros(self) -> bool:
         """Tell whether further features that are zero in all points change nothing."""
         parts = self._parts()
-        return bool(parts) and all(part.ignores_zeros() for part in parts)
+        return all(part.ignores_zeros() for part in parts) if parts else self.blind_to_zeros
 
     def _parts(self) -> "list[Kernel]":
         fields = (getattr(self, name) for name in getattr(self, "__dataclass_fields__", ()))
@@ -106,9 +125,7 @@ class Kernel:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
     def __mul__(self, other: Any) -> "Product | Scaled":
-        if isinstance(other, Kernel):
-            return Product(self, other)
-        return self.__rmul__(other)
+        return Product(self, other) if isinstance(other, Kernel) else self.__rmul__(other)
 
     def __rmul__(self, factor: Any) -> "Scaled":
         if not isinstance(factor, int | float | np.generic | np.ndarray | jax.Array):
@@ -117,7 +134,7 @@ class Kernel:
 
 
 def pairwise(kernel: Kernel, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-    """Evaluate the specification ``kernel.pair`` on all pairs of rows: the slow, sure way."""
+    """Evaluate the specification ``kernel.pair`` on all pairs of rows; slow, for tests."""
     rows = jax.vmap(jax.vmap(kernel.pair, (None, 0)), (0, None))
     return rows(as_points(X), as_points(Z))
 
@@ -129,16 +146,44 @@ def as_points(X: Real[Array, "n d"]) -> Float[Array, "n d"]:
 
 
 def _factor(factor: Any) -> Any:
-    """Check a scaling factor if its value is known: a negative one leaves the kernels."""
+    """Check a scaling factor if its value is known: a negative one gives no kernel."""
     known = isinstance(factor, int | float | np.integer | np.floating)
     if known and not 0 < float(factor) < math.inf:
         raise ValueError(f"a kernel can be scaled by a positive finite number, not by {factor!r}")
     return factor
 
 
+@dataclass(frozen=True, eq=False)
+class _Combination(Kernel):
+    """Two kernels, combined entry by entry by `_combine`."""
+
+    left: Kernel
+    right: Kernel
+
+    @staticmethod
+    def _combine(left: Any, right: Any, /) -> Any:
+        raise NotImplementedError
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return self._combine(self.left.pair(x, z), self.right.pair(x, z))
+
+    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
+        return self._combine(self.left.matrix(X, Z), self.right.matrix(X, Z))
+
+    def prepare(self, X: Real[Array, "n d"]) -> Any:
+        return self.left.prepare(X), self.right.prepare(X)
+
+    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
+        return self._combine(self.left.between(P[0], R[0]), self.right.between(P[1], R[1]))
+
+    def of_products(self, products: Any, left: Any, right: Any) -> Any:
+        given = products, left, right
+        return self._combine(self.left.of_products(*given), self.right.of_products(*given))
+
+
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Sum(Kernel):
+class Sum(_Combination):
     """k₁(x, z) + k₂(x, z).
 
     Examples
@@ -149,29 +194,12 @@ class Sum(Kernel):
     1.0
     """
 
-    left: Kernel
-    right: Kernel
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return self.left.pair(x, z) + self.right.pair(x, z)
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return self.left.matrix(X, Z) + self.right.matrix(X, Z)
-
-    def prepare(self, X: Real[Array, "n d"]) -> Any:
-        return self.left.prepare(X), self.right.prepare(X)
-
-    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
-        return self.left.between(P[0], R[0]) + self.right.between(P[1], R[1])
-
-    def of_products(self, products: Any, left: Any, right: Any) -> Any:
-        given = products, left, right
-        return self.left.of_products(*given) + self.right.of_products(*given)
+    _combine = staticmethod(operator.add)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Product(Kernel):
+class Product(_Combination):
     """k₁(x, z) · k₂(x, z).
 
     Examples
@@ -182,24 +210,7 @@ class Product(Kernel):
     1.0
     """
 
-    left: Kernel
-    right: Kernel
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return self.left.pair(x, z) * self.right.pair(x, z)
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        return self.left.matrix(X, Z) * self.right.matrix(X, Z)
-
-    def prepare(self, X: Real[Array, "n d"]) -> Any:
-        return self.left.prepare(X), self.right.prepare(X)
-
-    def between(self, P: Any, R: Any) -> Float[Array, "n m"]:
-        return self.left.between(P[0], R[0]) * self.right.between(P[1], R[1])
-
-    def of_products(self, products: Any, left: Any, right: Any) -> Any:
-        given = products, left, right
-        return self.left.of_products(*given) * self.right.of_products(*given)
+    _combine = staticmethod(operator.mul)
 
 
 @register_dataclass
@@ -273,97 +284,3 @@ def _inverse_root(square: Float[Array, "..."]) -> Float[Array, "..."]:
     # The inner `where` keeps the gradient of the branch not taken finite.
     positive = square > 0
     return jnp.where(positive, jax.lax.rsqrt(jnp.where(positive, square, 1.0)), 0.0)
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class Precomputed(Kernel):
-    """M[x, z]: the points are indices into a given matrix.
-
-    A point is a row with one entry, its index. The matrix is a leaf, so gradients with respect to
-    it exist, and weighted sums of several such kernels are multiple-kernel learning.
-
-    Examples
-    --------
-    >>> from jsvm import kernels
-    >>> k = kernels.Precomputed(np.array([[2.0, 1.0], [1.0, 3.0]]))
-    >>> float(k(np.array([[1]]), np.array([[0]]))[0, 0])
-    1.0
-    """
-
-    SEARCHED_AS: ClassVar[dict[str, str]] = {"values": "fixed"}
-
-    values: Leaf
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return jnp.asarray(self.values)[x[0].astype(jnp.int32), z[0].astype(jnp.int32)]
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        for points in (X, Z):  # JAX would take the nearest index without a word
-            if not isinstance(points, Tracer) and points.size:
-                low, high = points[:, 0].min(), points[:, 0].max()
-                if not (low >= 0 and high < min(jnp.shape(self.values))):
-                    raise ValueError(f"indices {low} to {high} are outside the given matrix")
-        rows, columns = X[:, 0].astype(jnp.int32), Z[:, 0].astype(jnp.int32)
-        return jnp.asarray(self.values)[rows][:, columns]
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class Function(Kernel):
-    """A kernel given as ``function(X, Z) -> matrix``.
-
-    With ``on_host=True`` the function sees NumPy blocks, which is the way to use one that JAX
-    cannot trace; :func:`jsvm.kernels.resolve` finds out by itself.
-
-    Examples
-    --------
-    >>> from jsvm import kernels
-    >>> k = kernels.Function(lambda X, Z: (1.0 + X @ Z.T) ** 2)
-    >>> float(k(np.ones((1, 2)))[0, 0])
-    9.0
-    """
-
-    function: Any = field(metadata={"static": True})
-    on_host: bool = field(default=False, metadata={"static": True})
-
-    def runs_on_host(self) -> bool:
-        return self.on_host
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return self.matrix(x[None, :], z[None, :])[0, 0]
-
-    def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        if self.on_host:
-            return self._matrix_on_host(X, Z)
-        return jnp.asarray(self.function(X, Z), X.dtype)
-
-    def diagonal(self, X: Real[Array, "n d"]) -> Float[Array, " n"]:
-        if not self.on_host or isinstance(X, Tracer):
-            return super().diagonal(X)
-        own = getattr(self.function, "diagonal", None)
-        if own is not None:
-            return jnp.asarray(own(np.asarray(X)))
-        X = np.asarray(as_points(X))  # single points would be as many calls
-        blocks = [
-            np.diagonal(self.matrix(X[i : i + 64], X[i : i + 64])) for i in range(0, len(X), 64)
-        ]
-        return jnp.asarray(np.concatenate(blocks))
-
-    def _matrix_on_host(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
-        def call(X: Any, Z: Any) -> np.ndarray:
-            # Blocks of rows keep the temporaries of an unknown function small.
-            X, Z = np.asarray(X), np.asarray(Z)
-            blocks = [self.function(X[i : i + 1024], Z) for i in range(0, len(X), 1024)]
-            values = np.concatenate([np.asarray(block, X.dtype) for block in blocks])
-            if values.shape != (len(X), len(Z)):
-                raise ValueError(
-                    f"the kernel function returned shape {values.shape} for {len(X)} and "
-                    f"{len(Z)} points; it must return one row per row of its first argument"
-                )
-            return values
-
-        if any(isinstance(A, Tracer) for A in (X, Z)):
-            shape = jax.ShapeDtypeStruct((X.shape[0], Z.shape[0]), X.dtype)
-            return jax.pure_callback(call, shape, X, Z, vmap_method="sequential")
-        return jnp.asarray(call(X, Z))

@@ -10,13 +10,13 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
-SAMPLE = 16  # points, of which the centre is the median
+SAMPLE = 16  # about so many points are sampled, and the centre is their median
 
 
 class Points(NamedTuple):
     """Points moved to a common centre, and their (weighted) squared lengths.
 
-    The coordinates are one array, or several with some columns each, see
+    The coordinates are one array, or a tuple of arrays with some of the columns each, see
     :mod:`jsvm.kernels.whole_numbers`.
     """
 
@@ -27,6 +27,8 @@ class Points(NamedTuple):
 class DistanceKernel(Kernel):
     """A kernel of the (weighted) squared distance: a concrete one gives :meth:`of_squares`."""
 
+    depends_on, blind_to_zeros, prepares_points = "squares", True, True
+
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of squared distances."""
         raise NotImplementedError
@@ -34,9 +36,6 @@ class DistanceKernel(Kernel):
     def weights(self, features: int) -> Float[Array, " d"] | None:
         """Return the weights of the coordinates; None where they are one."""
         return None
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return self.of_squares(squared_distances(X, Z, self.weights(X.shape[1])))
@@ -77,15 +76,15 @@ def squared_distances(
     """Return Σ_d w_d (x_d − z_d)² for all pairs of rows, as ‖x‖² + ‖z‖² − 2⟨x, z⟩.
 
     The expansion cancels: its error is a few units in the last place of ‖x‖² + ‖z‖². So the points
-    are moved to the centre of `Z` first, and what is below that error counts as zero, which makes
-    coincident points coincide also for kernels that take a square root.
+    are moved to the centre of `Z` first, and a result below that error is replaced by zero: the
+    square root of coincident points is then zero, too.
     """
     centre = centre_of(Z)
     return _squares_between(_around(centre, X, weights), _around(centre, Z, weights), weights)
 
 
 def centre_of(Z: Float[Array, "m d"]) -> Float[Array, " d"]:
-    """Return the median of some of the points: a mean would follow a single outlier."""
+    """Return the median of a sample of the points: a mean would follow a single outlier."""
     some = Z[:: max(1, Z.shape[0] // SAMPLE)]
     return lax.stop_gradient(jnp.sort(some, axis=0)[some.shape[0] // 2])
 
@@ -106,14 +105,14 @@ def _squares_from(P: Points, R: Points, products: Float[Array, "n m"]) -> Float[
 
 
 def _expanded(norms: Float[Array, "..."], products: Float[Array, "..."]) -> Float[Array, "..."]:
-    """Return ‖x‖² + ‖z‖² − 2⟨x, z⟩; what is below its rounding error is zero."""
+    """Return ‖x‖² + ‖z‖² − 2⟨x, z⟩, zero where that is below its rounding error."""
     squares = norms - 2.0 * products
     rounding = 8.0 * jnp.finfo(squares.dtype).eps * norms
     return jnp.where(squares > lax.stop_gradient(rounding), squares, 0.0)
 
 
 def _exact_products(P: Points, R: Points) -> Float[Array, "n m"]:
-    """Return ⟨x, z⟩ as the sum of the products of the parts, which float32 has exactly."""
+    """Return ⟨x, z⟩ as the sum of the products of the parts, each exact in float32."""
     parts = zip(P.coordinates, R.coordinates, strict=True)
     products = [inner_products(X, Z).astype(P.squares.dtype) for X, Z in parts]
     return jnp.asarray(sum(products[1:], products[0]))
@@ -136,7 +135,7 @@ def absolute_distances(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[
     return lax.scan(_add_coordinate, start, (X.T, Z.T))[0]
 
 
-# At the top of the module: scan compiles anew for every new function object.
+# Not a closure: scan compiles again for every new function object.
 def _add_coordinate(total: Float[Array, "n m"], columns: tuple) -> tuple[Float[Array, "n m"], None]:
     x, z = columns
     return total + jnp.abs(x[:, None] - z[None, :]), None

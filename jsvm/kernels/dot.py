@@ -5,28 +5,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels.base import Kernel, as_points
+from jsvm.numerics.products import product
 
 
 def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
     """Return all ⟨x_i, z_j⟩ in the full precision of the dtype, also on a GPU."""
-    return jnp.matmul(X, Z.T, precision=lax.Precision.HIGHEST)
+    return product(X, Z.T)
 
 
 class DotKernel(Kernel):
     """A kernel of the inner product: a concrete one gives :meth:`of_inner`."""
 
+    depends_on, blind_to_zeros = "products", True
+
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of inner products."""
         raise NotImplementedError
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return self.of_inner(jnp.dot(x, z))
@@ -60,6 +59,8 @@ class Linear(DotKernel):
     3.0
     """
 
+    positive = True
+
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return products
 
@@ -76,6 +77,7 @@ class Polynomial(DotKernel):
     9.0
     """
 
+    positive = True
     degree: Leaf = field(default=3, metadata={"static": True})
     gamma: Leaf = 1.0
     coef0: Leaf = 0.0

@@ -1,4 +1,4 @@
-"""Gaussian kernels with more than one width."""
+"""The Gaussian kernels: one width, one width a feature, any covariance."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,8 +13,32 @@ from jsvm._typing import Array, Leaf
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.distances import DistanceKernel, Points, centre_of
 from jsvm.kernels.dot import inner_products
-from jsvm.kernels.stationary import RBF
 from jsvm.kernels.symmetric import logarithm
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class RBF(DistanceKernel):
+    """exp(−γ‖x − z‖²), the radial Gaussian kernel (Glasmachers 2008, eq. 2.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(RBF(gamma=0.5)(np.zeros((1, 2)))[0, 0])
+    1.0
+    """
+
+    positive = True
+    gamma: Leaf = 1.0
+
+    def log_gamma(self) -> Any:
+        return jnp.log(jnp.asarray(self.gamma))
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.exp(-self.gamma * jnp.sum((x - z) ** 2))
+
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.exp(-self.gamma * squares)
 
 
 @register_dataclass
@@ -29,10 +53,9 @@ class ARD(DistanceKernel):
     1.0
     """
 
+    positive = True
+    blind_to_zeros, depends_on = False, "points"  # one γ a feature, and its distances are weighted
     gamma: Leaf
-
-    def ignores_zeros(self) -> bool:
-        return False  # there is one γ for every feature
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-jnp.sum(jnp.asarray(self.gamma) * (x - z) ** 2))
@@ -45,7 +68,7 @@ class ARD(DistanceKernel):
         return gamma
 
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
-        return Kernel.of_products(self, products, left, right)  # its distances are weighted
+        return Kernel.of_products(self, products, left, right)  # raises: no plain distances
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-squares)
@@ -57,7 +80,7 @@ class ARD(DistanceKernel):
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class GeneralGaussian(Kernel):
-    """exp(−½ ‖B(x − z)‖²), the Gaussian kernel of any covariance (004, section 10.1).
+    """exp(−½ ‖B(x − z)‖²), the Gaussian kernel of any covariance (Glasmachers 2008, section 10.1).
 
     `B` is a square matrix with one row and column for every feature. Only BᵀB matters, so a
     symmetric positive definite B is no restriction; ``symmetric.exponential(A)`` is one for every
@@ -71,10 +94,10 @@ class GeneralGaussian(Kernel):
     0.367879
     """
 
-    # No DistanceKernel: those are functions of the distances between the points as given, which
-    # this one is only between the points that B maps.
+    # Not a DistanceKernel: it is a function of distances only between the points that B maps.
 
     SEARCHED_AS: ClassVar[dict[str, str]] = {"B": "matrix"}
+    positive, prepares_points = True, True
 
     B: Leaf
 

@@ -1,4 +1,4 @@
-"""Similarity functions of 003 that are not positive semi-definite; K is any matrix to a P-SVM."""
+"""A similarity that is not positive semi-definite; a P-SVM takes any matrix K."""
 
 from dataclasses import dataclass
 
@@ -12,30 +12,8 @@ from jsvm.kernels.distances import DistanceKernel, safe_root
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Plummer(DistanceKernel):
-    """1 / (‖x − z‖ + ρ)^ζ (003, section 4).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(Plummer(rho=0.5, zeta=2.0)(np.zeros((1, 2)))[0, 0])
-    4.0
-    """
-
-    rho: Leaf = 1.0
-    zeta: Leaf = 1.0
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)
-
-    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
-        return (safe_root(squares) + self.rho) ** (-self.zeta)
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
 class Sine(DistanceKernel):
-    """sin(θ‖x − z‖), indefinite with a zero diagonal (003, section 4).
+    """sin(θ‖x − z‖), indefinite with a zero diagonal (Hochreiter & Obermayer 2004, section 4).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From what a user writes (a name, a kernel, a function) to a kernel."""
+"""From a user's argument (a name, a kernel, a function) to a kernel."""
 
 import numbers
 from collections.abc import Callable
@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jsvm.kernels.base import Function, Kernel
+from jsvm.kernels.base import Kernel
 from jsvm.kernels.dot import Linear, Polynomial, Sigmoid, whole_degree
+from jsvm.kernels.gaussian import RBF
+from jsvm.kernels.given import Function
 from jsvm.kernels.sparse import is_sparse, squared_lengths
-from jsvm.kernels.stationary import RBF, Laplacian
+from jsvm.kernels.stationary import Laplacian
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
@@ -100,6 +102,6 @@ def _can_trace(function: Callable[..., Any], X: Any) -> bool:
     point = jax.ShapeDtypeStruct((2, X.shape[1]), jax.numpy.result_type(float))
     try:
         value = jax.eval_shape(function, point, point)
-    except Exception:  # whatever the reason, NumPy blocks are the other way, and report it
+    except Exception:  # whatever the reason: called on NumPy blocks it raises its own error
         return False
     return getattr(value, "shape", None) == (2, 2)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.kernels.base import Function, Kernel
+from jsvm.kernels.base import Kernel
+from jsvm.kernels.given import Function
 
 
 def is_sparse(X: Any) -> bool:
@@ -37,11 +38,12 @@ def squared_lengths(X: Any) -> np.ndarray:
 
 
 def kernel_and_points(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
-    """Return the pair that a problem takes; of sparse `X` a kernel of row numbers, and these."""
+    """Return (kernel, X) for a problem; for sparse `X` a kernel of row numbers, and these."""
     if not is_sparse(X):
         return kernel, X
     rows = np.arange(X.shape[0], dtype=np.float64)[:, None]
-    return Function(_RowKernel(kernel, X.tocsr()), on_host=True), rows
+    of_rows = _RowKernel(kernel, X.tocsr())
+    return Function(of_rows, on_host=True, host_diagonal=of_rows.diagonal), rows
 
 
 class _RowKernel:
@@ -63,7 +65,7 @@ class _RowKernel:
         return np.asarray(self._kernel.of_products(squares, squares, squares))
 
     def _right(self, j: np.ndarray) -> Any:
-        """Return these rows of X; those of the last time are at hand, mostly all of them."""
+        """Return these rows of X; the last ones are kept, because mostly all are asked for."""
         last = self._columns
         if last is None or not np.array_equal(last[0], j):
             self._columns = last = (j, self._X[j])

@@ -1,7 +1,6 @@
-"""Kernels of the distance between x and z that are positive semi-definite."""
+"""Positive definite functions of a distance that are not Gaussian."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
 from jax.tree_util import register_dataclass
@@ -9,31 +8,7 @@ from jaxtyping import Float, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import DistanceKernel, absolute_distances
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class RBF(DistanceKernel):
-    """exp(−γ‖x − z‖²), the radial Gaussian kernel (004, eq. 2.1).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> float(RBF(gamma=0.5)(np.zeros((1, 2)))[0, 0])
-    1.0
-    """
-
-    gamma: Leaf = 1.0
-
-    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
-        return jnp.exp(-self.gamma * jnp.sum((x - z) ** 2))
-
-    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
-        return jnp.exp(-self.gamma * squares)
-
-    def log_gamma(self) -> Any:
-        return jnp.log(jnp.asarray(self.gamma))
+from jsvm.kernels.distances import DistanceKernel, absolute_distances, safe_root
 
 
 @register_dataclass
@@ -48,13 +23,37 @@ class Laplacian(Kernel):
     1.0
     """
 
+    positive, blind_to_zeros = True, True
     gamma: Leaf = 1.0
-
-    def ignores_zeros(self) -> bool:
-        return True
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
         return jnp.exp(-self.gamma * jnp.sum(jnp.abs(x - z)))
 
     def matrix(self, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
         return jnp.exp(-self.gamma * absolute_distances(X, Z))
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Plummer(DistanceKernel):
+    """1 / (‖x − z‖ + ρ)^ζ (Hochreiter & Obermayer 2004, section 4).
+
+    It is positive definite: a mixture of exp(−t‖x − z‖) over t > 0, with density t^(ζ−1) exp(−ρt)
+    up to a factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Plummer(rho=0.5, zeta=2.0)(np.zeros((1, 2)))[0, 0])
+    4.0
+    """
+
+    positive = True
+    rho: Leaf = 1.0
+    zeta: Leaf = 1.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return (safe_root(jnp.sum((x - z) ** 2)) + self.rho) ** (-self.zeta)
+
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
+        return (safe_root(squares) + self.rho) ** (-self.zeta)

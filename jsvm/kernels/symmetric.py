@@ -2,7 +2,7 @@
 
 exp(A) = V diag(exp λ) Vᵀ with the eigenvalues λ and eigenvectors V of A, and log alike. The
 exponential maps the symmetric matrices one-to-one onto the positive definite ones, so A is a
-parameter without constraints of B = exp(A) (004, section 10.1):
+parameter without constraints of B = exp(A) (Glasmachers 2008, section 10.1):
 
 >>> import numpy as np
 >>> from jsvm.kernels import GeneralGaussian
@@ -17,6 +17,8 @@ functions are smooth there. By Daleckii and Krein, for f = exp or log and a dire
 
 This is the first derivative. A second one differentiates V, and needs distinct eigenvalues.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -60,34 +62,35 @@ def _symmetric_part(A: Real[Array, "n m"]) -> Float[Array, "n n"]:
     return 0.5 * (A + A.T)
 
 
-@jax.custom_jvp
-def _exponential(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    values, V = jnp.linalg.eigh(A)
-    return _of_spectrum(jnp.exp(values), V)
+def _of_spectrum(
+    f: Callable[[Array], Array], quotients: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """Return A ↦ f(A) for f of the eigenvalues; `quotients` of them is the matrix F above."""
+
+    @jax.custom_jvp
+    def function(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+        values, V = jnp.linalg.eigh(A)
+        return _congruent(V, jnp.diag(f(values)))
+
+    @function.defjvp
+    def tangent(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        values, V = jnp.linalg.eigh(primals[0])
+        derivative = _congruent(V, quotients(values) * _congruent(V.T, tangents[0]))
+        return _congruent(V, jnp.diag(f(values))), derivative
+
+    return function
 
 
-@_exponential.defjvp
-def _exponential_tangent(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    values, V = jnp.linalg.eigh(primals[0])
-    _, larger, gap, equal = _pairs(values)
+def _exponential_quotients(values: Float[Array, " n"]) -> Float[Array, "n n"]:
     # (eᵃ − eᵇ)/(a − b) = eᵃ (1 − e⁻ᵍ)/g with a ≥ b and g = a − b: no cancellation, no overflow.
-    F = jnp.exp(larger) * jnp.where(equal, 1.0, -jnp.expm1(-gap) / gap)
-    return _of_spectrum(jnp.exp(values), V), _derivative(F, V, tangents[0])
+    _, larger, gap, equal = _pairs(values)
+    return jnp.exp(larger) * jnp.where(equal, 1.0, -jnp.expm1(-gap) / gap)
 
 
-@jax.custom_jvp
-def _logarithm(B: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    values, V = jnp.linalg.eigh(B)
-    return _of_spectrum(jnp.log(values), V)
-
-
-@_logarithm.defjvp
-def _logarithm_tangent(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    values, V = jnp.linalg.eigh(primals[0])
-    smaller, _, gap, equal = _pairs(values)
+def _logarithm_quotients(values: Float[Array, " n"]) -> Float[Array, "n n"]:
     # log a − log b = log(1 + g/b) with a ≥ b and g = a − b, for the same reason.
-    F = jnp.where(equal, 1.0 / smaller, jnp.log1p(gap / smaller) / gap)
-    return _of_spectrum(jnp.log(values), V), _derivative(F, V, tangents[0])
+    smaller, _, gap, equal = _pairs(values)
+    return jnp.where(equal, 1.0 / smaller, jnp.log1p(gap / smaller) / gap)
 
 
 def _pairs(values: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
@@ -100,16 +103,10 @@ def _pairs(values: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
     return jnp.minimum(a, b), jnp.maximum(a, b), jnp.where(equal, 1.0, jnp.abs(a - b)), equal
 
 
-def _of_spectrum(values: Float[Array, " n"], V: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    return _congruent(V, jnp.diag(values))
-
-
-def _derivative(
-    F: Float[Array, "n n"], V: Float[Array, "n n"], E: Float[Array, "n n"]
-) -> Float[Array, "n n"]:
-    return _congruent(V, F * _congruent(V.T, E))
-
-
 def _congruent(V: Float[Array, "n n"], M: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Return V M Vᵀ of a symmetric M, which is symmetric to the last digit."""
     return _symmetric_part(inner_products(V, inner_products(V, M)))
+
+
+_exponential = _of_spectrum(jnp.exp, _exponential_quotients)
+_logarithm = _of_spectrum(jnp.log, _logarithm_quotients)

@@ -10,30 +10,25 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from jsvm._typing import Array
 from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import DistanceKernel, Points, centre_of
+from jsvm.kernels.distances import Points, centre_of
+from jsvm.numerics.memory import borrow
 
-MANY_FEATURES = 32  # with fewer, products are a small part of the work
-LARGEST_EXACT = 2.0**24
-LARGEST_ENTRY = 2.0**12
-STEP, MOST_PARTS = 16, 8
-BLOCK = 1024  # rows looked at together
-
-
-def gains_from_whole(kernel: Kernel, features: int, dtype: object) -> bool:
-    """Tell whether products in float32, where they are exact, save most of the work."""
-    if not isinstance(kernel, DistanceKernel) or kernel.weights(features) is not None:
-        return False
-    return dtype == jnp.float64 and features >= MANY_FEATURES
+FEWEST_FEATURES = 32  # with fewer, products are a small part of the work
+LARGEST_EXACT = 2.0**24  # float32 has all whole numbers up to this one
+LARGEST_ENTRY = 2.0**12  # whose square is the one above
+PART_STEP = 16  # the width of a part is a multiple of so many columns
+MOST_PARTS = 8  # points that need more parts are multiplied in float64
+BLOCK = 1024  # rows tested at a time, which keeps the temporaries small
 
 
-def widths(features: int) -> list[int]:
-    """Return the numbers of columns of a part that are tried, the largest first."""
-    parts = [p for p in (1, 2, 4, 8) if p <= max(1, min(MOST_PARTS, features // STEP))]
-    return [-(-features // (p * STEP)) * STEP for p in parts]
+def exact_widths(kernel: Kernel, features: int, dtype: object) -> list[int]:
+    """Return the widths of parts to try, the largest first; none if the kernel cannot gain."""
+    gains = kernel.depends_on == "squares" and dtype == np.float64 and features >= FEWEST_FEATURES
+    return _widths(features) if gains else []
 
 
 def are_whole(X: np.ndarray) -> bool:
@@ -42,40 +37,37 @@ def are_whole(X: np.ndarray) -> bool:
     return all(bool(((np.rint(B) == B) & (np.abs(B) <= LARGEST_ENTRY)).all()) for B in blocks)
 
 
-def prepared(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> Points | None:
-    """Return whole numbers in float32 as points in as few parts as are exact; None if none are.
-
-    The points of one part are written to the memory given, which is donated.
-    """
-    points, longest = _prepare(memory, X)
+def exact_points(X: Float[Array, "n d"]) -> Points | None:
+    """Return whole numbers in float32 as points in as few parts as are exact; None if none are."""
+    points, longest = _moved(borrow(X.shape, X.dtype), X)
     if longest <= LARGEST_EXACT:
         return points._replace(coordinates=(points.coordinates,))
-    narrow = widths(X.shape[1])[1:]
-    found = zip(narrow, jax.device_get(_lengths(points)), strict=True)
-    width = next((w for w, length in found if length <= LARGEST_EXACT), None)
-    return None if width is None else _split(points, width)
+    lengths = zip(_widths(X.shape[1])[1:], jax.device_get(_lengths(points)), strict=True)
+    width = next((w for w, length in lengths if length <= LARGEST_EXACT), None)
+    return None if width is None else _split_compiled(points, width)
 
 
-def split(points: Points, width: int) -> Points:
-    """Return points with whole coordinates in float32, some columns at a time."""
-    X = jnp.asarray(points.coordinates, jnp.float32)
-    return points._replace(coordinates=_parts(X, width))
+def exact_matrix(
+    kernel: Kernel, X: Float[Array, "n d"], Z: Float[Array, "m d"], width: int
+) -> tuple[Float[Array, "n m"], Bool[Array, ""]]:
+    """Return k(X, Z) with products in float32, and whether they are exact; to be traced.
+
+    The points stay where they are: moved to a centre they might be no whole numbers.
+    """
+    P, R = (Points(A, jnp.sum(A * A, axis=1)) for A in (X, Z))
+    lengths = [_longest(A, width) for A in (X, Z)]
+    whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Z) == Z)
+    exact = whole & jnp.all(lengths[0] * lengths[1] <= LARGEST_EXACT**2)
+    return kernel.between(_split(P, width), _split(R, width)), exact
 
 
-def whole_points(X: Float[Array, "n d"]) -> Points:
-    """Return points as they are: moved to a centre they might be no whole numbers."""
-    return Points(X, jnp.sum(X * X, axis=1))
-
-
-def is_exact(P: Points, R: Points, width: int) -> Array:
-    """Tell whether products of parts of this width are exact."""
-    lengths = [_longest(points.coordinates, width) for points in (P, R)]
-    whole = _is_whole(P.coordinates) & _is_whole(R.coordinates)
-    return whole & jnp.all(lengths[0] * lengths[1] <= LARGEST_EXACT**2)
+def _widths(features: int) -> list[int]:
+    parts = [p for p in (1, 2, 4, 8) if p <= max(1, min(MOST_PARTS, features // PART_STEP))]
+    return [-(-features // (p * PART_STEP)) * PART_STEP for p in parts]
 
 
 @partial(jax.jit, donate_argnums=0, keep_unused=True)
-def _prepare(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Points, Array]:
+def _moved(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Points, Array]:
     """Return the points around a centre, and the squared length of the longest."""
     moved = X - centre_of(X)[None, :]
     squares = _squares(moved)
@@ -86,14 +78,15 @@ def _prepare(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Point
 def _lengths(points: Points) -> Array:
     """Return for every width but the first the squared length of the longest part."""
     X = points.coordinates
-    return jnp.stack([jnp.max(_longest(X, width)) for width in widths(X.shape[1])[1:]])
+    return jnp.stack([jnp.max(_longest(X, width)) for width in _widths(X.shape[1])[1:]])
 
 
-_split = partial(jax.jit, static_argnames="width")(split)
+def _split(points: Points, width: int) -> Points:
+    """Return the points with their coordinates in float32, some columns at a time."""
+    return points._replace(coordinates=_parts(jnp.asarray(points.coordinates, jnp.float32), width))
 
 
-def _is_whole(X: Float[Array, "n d"]) -> Array:
-    return jnp.all(jnp.round(X) == X)
+_split_compiled = partial(jax.jit, static_argnames="width")(_split)
 
 
 def _longest(X: Float[Array, "n d"], width: int) -> Float[Array, " parts"]:
@@ -102,7 +95,7 @@ def _longest(X: Float[Array, "n d"], width: int) -> Float[Array, " parts"]:
 
 
 def _squares(X: Float[Array, "n d"]) -> Float[Array, " n"]:
-    """Return the squared lengths of rows in float64, whatever these are in."""
+    """Return the squared lengths of rows in float64, whatever their own dtype."""
     return jnp.sum(X.astype(float) ** 2, axis=1)
 
 

@@ -1,1 +1,1 @@
-"""Loops, places and linear systems inside compiled programs."""
+"""Numerical utilities that know nothing of machines: shapes, memory, loops, linear systems."""

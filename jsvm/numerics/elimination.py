@@ -1,14 +1,14 @@
-"""Positive definite systems without LAPACK, whose threads fight XLA's for the cores of a CPU.
+"""Positive definite systems without LAPACK, whose threads compete with XLA's for the cores.
 
 A = LLᵀ by blocks, with the inverses of the diagonal blocks of L in the place of these blocks: with
 W = L_II⁻¹ for a block I and the others R,
 
     L_RI = A_RI Wᵀ,   A_RR ← A_RR − L_RI L_RIᵀ,   y_I = W b_I,   b_R ← b_R − L_RI y_I,
 
-and at the end x_I = Wᵀ(y_I − L_RIᵀ x_R). Only what is below the diagonal is kept. W is found inside
-one kernel, all the rest are matrix products on all cores: as fast as LAPACK on an idle machine, and
-a hundred times faster where its threads have to share the cores. On other devices the Cholesky
-factor of the library is as good.
+and at the end x_I = Wᵀ(y_I − L_RIᵀ x_R). Only the blocks below the diagonal are kept. W is computed
+inside one kernel, the rest are matrix products on all cores: as fast as LAPACK on an idle machine,
+and a hundred times faster where its threads have to share the cores. Other devices use the Cholesky
+factor of the library.
 """
 
 from typing import Any, NamedTuple
@@ -23,14 +23,14 @@ from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.numerics.products import product
 from jsvm.precision import default_platform
 
-# Systems up to a size, and their blocks. Smaller ones would be faster, and compile longer.
+# The largest size of a system, and the size of its blocks: smaller ones run faster, compile longer.
 BLOCKS = ((256, 64), (512, 96))
-LARGE_BLOCK = 256
+LARGE_BLOCK = 256  # of larger systems
 ROWS = 8  # eliminated at a time inside a block
 
 
 class Factor(NamedTuple):
-    """A = LLᵀ: the inverses of the diagonal blocks of L, and what is below each of them.
+    """A = LLᵀ: the inverses of the diagonal blocks of L, and the blocks below each of them.
 
     Without inverses there is one factor, L itself.
     """

@@ -4,10 +4,10 @@ import numpy as np
 
 
 def equal_rows(*matrices: np.ndarray, fewest: float | int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return one row of every kind, and the kind of every row; None if there are few copies.
+    """Return the index of one row of every kind, and the kind of every row; None if few are equal.
 
-    A row is what the matrices have side by side. With less than `fewest` rows that are copies of
-    others nobody gains from knowing.
+    A row is what the matrices have side by side. With less than `fewest` copies merging them does
+    not pay.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def equal_rows(*matrices: np.ndarray, fewest: float | int) -> tuple[np.ndarray, 
 
 
 def _keys(rows: np.ndarray) -> np.ndarray:
-    """Return a number for every row, the same for the same row and hardly for another."""
-    factors = np.sin(np.arange(1.0, 1.0 + rows.shape[1]))  # as good as random, and at hand at once
+    """Return a hash of every row: equal rows have equal numbers, others hardly ever."""
+    factors = np.sin(np.arange(1.0, 1.0 + rows.shape[1]))  # irregular, without a random generator
     # Not by BLAS, whose rounding depends on where a row is.
     return np.einsum("ij,j->i", rows, factors, dtype=float)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from jsvm._typing import Array
 from jsvm.numerics.kernel_call import in_one_kernel
 
-UNROLL = 4  # rows added in one pass over the sum
+UNROLL = 4  # rows added in one pass over the sum: saves reads and writes of the sum
 
 
 def repeat(count: Any, body: Callable[[Array, Any], Any], start: Any) -> Any:
@@ -22,11 +22,11 @@ def repeat(count: Any, body: Callable[[Array, Any], Any], start: Any) -> Any:
 
 
 def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
-    """Return the first `count` indices where the mask holds, filled up with any."""
+    """Return the first `count` indices where the mask holds; if it holds less often, any others."""
 
     def one_by_one(mask: Array) -> Array:
         def look(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            # Written always, kept only if the next one goes elsewhere.
+            # Written in any case, and overwritten by the next one if the mask does not hold.
             places, found = carry
             places = lax.dynamic_update_index_in_dim(places, i, found, 0)
             return places, jnp.minimum(found + mask[i], count)
@@ -47,7 +47,7 @@ def put(
     values: Float[Array, " m"],
     present: Bool[Array, " m"],
 ) -> Float[Array, " n"]:
-    """Return the vector with the first values, those that are present, in their places."""
+    """Return the vector with the values that are present, the first ones, in their places."""
 
     def one_by_one(vector: Array, places: Array, values: Array, present: Array) -> Array:
         def write(k: Array, vector: Array) -> Array:
@@ -67,7 +67,7 @@ def put(
 def put_rows(
     matrix: Float[Array, "r n"], rows: Float[Array, "m n"], places: Int[Array, " m"]
 ) -> Float[Array, "r n"]:
-    """Return the matrix with these rows in their places; a place that is repeated has one row."""
+    """Return the matrix with these rows in their places; equal places must have equal rows."""
 
     def scattered(matrix: Array, rows: Array, places: Array) -> Array:
         return jnp.asarray(matrix).at[places].set(rows)

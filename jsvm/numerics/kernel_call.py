@@ -3,12 +3,12 @@
 XLA on a CPU runs a ``while_loop`` as a list of kernels, and calling each of them costs more than a
 short vector operation does. Asked to, it compiles a called function, loops and all, to one kernel:
 a pair step on 128 variables then takes a quarter of a microsecond, and the compilation is shorter.
-Under ``vmap`` the problems of a batch are solved one after the other, so that a long one does not
-keep the others waiting. On other devices nothing changes.
+Under ``vmap`` the members of a batch run one after the other, so that a short one does not have to
+wait for a long one. On other devices nothing changes.
 
-What is in such a function runs on one core and must consist of plain array operations: no sorting,
+Such a function runs on one core and must consist of plain array operations: no sorting,
 no scatter, no decompositions, no sums along one axis of a matrix (matrix times vector is fine), no
-sum or maximum of a vector of `LONG_REDUCTION` or more entries: XLA hands these to libraries.
+sum or maximum of a vector of `LONG_REDUCTION` or more entries: XLA calls libraries for these.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from jaxtyping import Int
 from jsvm._typing import Array
 from jsvm.precision import default_platform
 
-LONG_REDUCTION = 4096
+LONG_REDUCTION = 4096  # entries from which on XLA calls a library to reduce a vector
 TAGS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 
 
@@ -38,7 +38,7 @@ def in_one_kernel(
 
     Arguments and results are pytrees of arrays; the function must not use other traced values.
     On other devices `otherwise`, or the function itself, is called. With `reads_all` the caller
-    vouches that every leaf of the arguments matters for the results. Only then an argument can be
+    guarantees that the results depend on every leaf of the arguments; only then an argument can be
     overwritten in place.
     """
     if default_platform() != "cpu":
@@ -73,10 +73,10 @@ def in_one_kernel(
 
 
 def _opaque(leaves: Sequence[Array]) -> list[Array]:
-    """Return the leaves, of which XLA does not know that some are constants.
+    """Hide from XLA that a leaf is a constant.
 
-    It would write a constant into the function, and then abort on the parameter that is left over.
-    A large array is no constant, and in front of it a barrier would cost a copy.
+    It would move the constant into the function, and then abort on the parameter that is left over.
+    A large array is never a constant, and a barrier would copy it.
     """
     return [v if v.size > LONG_REDUCTION else lax.optimization_barrier(v) for v in leaves]
 
@@ -84,9 +84,9 @@ def _opaque(leaves: Sequence[Array]) -> list[Array]:
 def _read_all(leaves: Sequence[Array]) -> Int[Array, ""]:
     """Return zero, computed from all the leaves: XLA aborts on a parameter that nothing reads.
 
-    What XLA finds to be dead, such as the start of a value that every turn of a loop overwrites, is
-    read all the same. As a further result it also makes the result a tuple; a large array alone
-    would be cut for many cores, which a kernel is not.
+    This also reads what XLA would find dead, such as the start of a value that a loop overwrites.
+    As a further result it makes the result a tuple: XLA would split a single large array over many
+    cores, which is not possible inside a kernel.
     """
     zeros = [(leaf.reshape(-1)[0] == 0).astype(jnp.int32) for leaf in leaves]
     return jnp.minimum(sum(zeros, jnp.int32(0)), 0)

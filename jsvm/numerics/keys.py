@@ -1,4 +1,4 @@
-"""A seed or a key, taken alike by every distribution."""
+"""Seeds and keys: every function that draws numbers takes either."""
 
 import numbers
 from typing import Any
@@ -7,5 +7,5 @@ import jax
 
 
 def as_key(key: Any) -> Any:
-    """Make a random key of a seed, and leave a key as it is."""
+    """Return the random key of a seed; a key is returned as it is."""
     return jax.random.key(int(key)) if isinstance(key, numbers.Integral) else key

@@ -1,10 +1,15 @@
-"""Memory of arrays that are no longer needed, for the next ones of the same shape.
+"""Memory of arrays that are no longer needed, reused for the next ones of the same shape.
 
-On a CPU the memory of an array comes from the operating system, and goes back there. To touch it
-for the first time takes longer than to compute a kernel value for it: 0.3 to 0.7 seconds a gigabyte
-were measured. So what a fit is done with is kept, up to `LIMIT` bytes in all, and handed to the
-next block of rows of the same shape, in this fit or in another one. Other devices have allocators
-that do this.
+On a CPU the memory of an array comes from the operating system and goes back there. The page faults
+of touching it for the first time take longer than computing a kernel value for it: 0.3 to 0.7
+seconds a gigabyte were measured. So arrays that a fit is done with are kept, up to `LIMIT` bytes in
+all, and overwritten by the next block of the same shape, in this fit or in another one:
+
+    memory = borrow(shape, dtype)            # of any content
+    array = compiled(memory, ...)            # a program to which `memory` is donated
+    give_back(array)                         # do not use it afterwards
+
+Other devices have allocators that do this.
 """
 
 import threading
@@ -16,23 +21,23 @@ import numpy as np
 
 from jsvm.precision import default_device
 
-LIMIT = 2**28  # bytes
-ALIGNMENT = 64  # bytes: what XLA reads without a copy
+LIMIT = 2**28  # bytes kept for the next fits
+ALIGNMENT = 64  # bytes: XLA reads an array at such an address without a copy
 
 
 class MemoryPool:
-    """Arrays that may be overwritten.
+    """Arrays that may be overwritten; safe to use from several threads.
 
     Parameters
     ----------
     limit : int
-        Bytes; what was given first goes first.
+        Bytes to keep; beyond them the oldest arrays are dropped.
 
     Examples
     --------
-    >>> memory = MemoryPool(limit=1000)
-    >>> memory.give(jnp.ones(3, jnp.float32))
-    >>> memory.take((3,), np.dtype("float32")).shape, memory.bytes
+    >>> pool = MemoryPool(limit=1000)
+    >>> pool.give_back(jnp.ones(3, jnp.float32))
+    >>> pool.borrow((3,), np.dtype("float32")).shape, pool.bytes
     ((3,), 0)
     """
 
@@ -43,11 +48,11 @@ class MemoryPool:
 
     @property
     def bytes(self) -> int:
-        """How much is kept."""
+        """Bytes kept now."""
         return sum(array.nbytes for array in self._arrays)
 
-    def take(self, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
-        """Return an array of any content, to be donated to whoever writes to it."""
+    def borrow(self, shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+        """Return an array of any content, to be donated to the program that writes to it."""
         device = default_device()
         with self._lock:
             for k, array in enumerate(self._arrays):
@@ -55,9 +60,9 @@ class MemoryPool:
                     return self._arrays.pop(k)
         return jnp.zeros(shape, dtype)
 
-    def give(self, array: Any) -> None:
-        """Keep the memory of an array that nobody will look at any more."""
-        # What an interruption found on its way into a program is gone.
+    def give_back(self, array: jax.Array) -> None:
+        """Keep the memory of an array; do not use it afterwards."""
+        # Ctrl-C after donation: the buffer is deleted.
         if array.is_deleted() or any(device.platform != "cpu" for device in array.devices()):
             return
         with self._lock:
@@ -66,11 +71,12 @@ class MemoryPool:
                 self._arrays.pop(0)
 
 
-SPARE = MemoryPool(LIMIT)
+POOL = MemoryPool(LIMIT)
+borrow, give_back = POOL.borrow, POOL.give_back
 
 
 def aligned_empty(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-    """Return memory at an address from which XLA reads without a copy.
+    """Return an array of any content at an address from which XLA reads without a copy.
 
     Examples
     --------

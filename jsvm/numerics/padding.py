@@ -1,4 +1,8 @@
-"""Arrays of few shapes, so that few programs are compiled: buckets, and what fills them."""
+"""Padding of arrays to few shapes, so that few programs are compiled.
+
+Padding must not change a result: a variable gets a box of zero width, a feature is zero in all
+points, a further point or index is a copy of the first one and gets no weight.
+"""
 
 from typing import Any
 
@@ -7,7 +11,16 @@ import numpy as np
 
 
 def bucket(n: int) -> int:
-    """Return the size to which n is padded: powers of two, with steps between large ones."""
+    """Return the size to which n is padded.
+
+    Sizes are powers of two from 16 on, with steps of a quarter of the power below above 256, and
+    of a sixteenth above 2048.
+
+    Examples
+    --------
+    >>> [bucket(n) for n in (3, 100, 600, 5000)]
+    [16, 128, 640, 5120]
+    """
     if n <= 16:
         return 16
     power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
@@ -18,7 +31,7 @@ def bucket(n: int) -> int:
 
 
 def widened(kernel: Any, X: np.ndarray) -> np.ndarray:
-    """Return `X` with columns of zeros up to one of few widths, if the kernel does not see them."""
+    """Return `X` with columns of zeros up to one of few widths, if the kernel ignores them."""
     features = X.shape[1]
     if features == 0 or not kernel.ignores_zeros():
         return X
@@ -31,12 +44,10 @@ def widened(kernel: Any, X: np.ndarray) -> np.ndarray:
     return wider
 
 
-def repeat_first(points: np.ndarray, size: int) -> np.ndarray:
-    """Pad with copies of the first row: valid for every kernel, and never looked at."""
-    missing = size - len(points)
-    if missing == 0:
-        return points
-    return np.concatenate([points, np.broadcast_to(points[:1], (missing, points.shape[1]))])
+def repeat_first(values: np.ndarray, size: int) -> np.ndarray:
+    """Return points or indices padded to `size` by copies of the first: valid, and never used."""
+    missing = size - len(values)
+    return np.concatenate([values, values[[0] * missing]]) if missing else values
 
 
 def cast(leaf: Any, dtype: np.dtype) -> Any:

@@ -1,8 +1,8 @@
 """The largest entry of a vector, and where it is.
 
-XLA on a CPU reduces a vector entry by entry, and `argmax` is slower still. Comparing whole slices
-of the vector with each other is done with vector instructions, so only the few entries of a slice
-are left for the reduction.
+XLA on a CPU reduces a vector entry by entry, and `argmax` is slower still. Here whole slices of the
+vector are compared with each other, which uses vector instructions; only the entries of one slice
+are reduced one by one.
 """
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from jsvm._typing import Array
 
-SLICES = 16
+SLICES = 16  # of a vector whose length is a multiple of it; every bucket is
 
 
 def index_of_max(values: Float[Array, " n"]) -> tuple[Int[Array, ""], Float[Array, ""]]:

@@ -1,6 +1,7 @@
 """How good a feasible point is, from its gradient alone.
 
-**Gap.** ψ(α) = max over the groups of max{G_i : α_i < U_i} − min{G_i : α_i > L_i} (004, 4.2.4).
+**Gap.** ψ(α) = max over the groups of max{G_i : α_i < U_i} − min{G_i : α_i > L_i}
+(Glasmachers 2008, section 4.2.4).
 
 **Duality gap.** For Q = K + diag(r) with K positive semi-definite and any β, λ,
 
@@ -22,9 +23,11 @@ from jsvm._typing import Array
 from jsvm.numerics.reductions import largest
 from jsvm.problems.program import QuadraticProgram
 
+CONSTRAINT_ULPS = 1e4  # units of rounding within which a constraint holds
+
 
 class Certificate(NamedTuple):
-    """What was recomputed: `objective` + `primal_objective` ≥ 0 is the duality gap."""
+    """Of a point: `objective` + `primal_objective` ≥ 0 is the duality gap."""
 
     objective: Array
     primal_objective: Array
@@ -99,7 +102,7 @@ def certify(
         primal = primal + shifted * program.totals[group]
     slack = residual - offset
     unit = jnp.max(jnp.abs(program.linear)) + jnp.max(jnp.abs(kernel_part))
-    tiny = 1e4 * jnp.finfo(alpha.dtype).eps * unit  # a constraint holds to rounding, no better
+    tiny = CONSTRAINT_ULPS * jnp.finfo(alpha.dtype).eps * unit
     slack = jnp.where((constrained_up | constrained_down) & (jnp.abs(slack) <= tiny), 0.0, slack)
     primal = primal + jnp.sum(_conjugate(slack, ridge, program.lower, program.upper))
     return Certificate(

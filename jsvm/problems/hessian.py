@@ -9,18 +9,22 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels import Kernel
+from jsvm.numerics.arrays import as_floating
+from jsvm.numerics.products import product
+
+MAP_ROWS = 256  # kernel rows computed at a time
+FLAT_ULPS = 8  # units of rounding of the diagonal below which a curvature counts as zero
 
 
 @runtime_checkable
 class Hessian(Protocol):
-    """The questions; `size` is the number of variables."""
+    """What a solver may ask of Q."""
 
     @property
     def size(self) -> int:
@@ -50,7 +54,7 @@ class Hessian(Protocol):
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Dense:
+class Dense(Hessian):
     """Q = matrix + diag(ridge) with the kernel part in memory.
 
     Examples
@@ -66,36 +70,28 @@ class Dense:
 
     @property
     def size(self) -> int:
-        """Number of variables."""
         return self.matrix.shape[0]
 
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
-        """Return the rows of Q with these indices."""
         return jnp.asarray(self.matrix)[indices] + _ridge_rows(self, indices)
 
     def diagonal(self) -> Float[Array, " n"]:
-        """Return the diagonal of Q."""
         return jnp.diagonal(jnp.asarray(self.matrix)) + self.ridge_vector()
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return Qv."""
-        product = jnp.matmul(jnp.asarray(self.matrix), v, precision=lax.Precision.HIGHEST)
-        return product + self.ridge_vector() * v
+        return product(jnp.asarray(self.matrix), v) + self.ridge_vector() * v
 
     def ridge_vector(self) -> Float[Array, " n"]:
-        """Return the ridge, one entry a variable."""
-        ridge = jnp.asarray(self.ridge, jnp.result_type(self.matrix))
-        return jnp.broadcast_to(ridge, (self.size,))
+        return _spread(self.ridge, jnp.result_type(self.matrix), self.size)
 
     def dense(self) -> "Dense":
-        """Return itself."""
         return self
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """A small dense Q prepared for the inner loop: ridge added, diagonal and scale at hand.
+    """A small dense Q prepared for the inner loop: ridge added, diagonal and floor computed.
 
     `floor` is the rounding level of the diagonal: the pair (i, j) counts as flat if its curvature
     is below ``floor[i] + floor[j]``.
@@ -117,38 +113,33 @@ class Tile:
         """Prepare a matrix that has its ridge added already."""
         diagonal = jnp.diagonal(matrix)
         precision = jnp.finfo(matrix.dtype)
-        floor = 8 * precision.eps * jnp.abs(diagonal) + precision.tiny
+        floor = FLAT_ULPS * precision.eps * jnp.abs(diagonal) + precision.tiny
         return cls(matrix, diagonal, jnp.zeros_like(diagonal) if ridge is None else ridge, floor)
 
     @property
     def size(self) -> int:
-        """Number of variables."""
         return self.matrix.shape[0]
 
     def row(self, i: Int[Array, ""]) -> Float[Array, " n"]:
-        """Return row i of Q; one contiguous read."""
+        """Return row i of Q."""
         return lax.dynamic_index_in_dim(self.matrix, i, 0, keepdims=False)
 
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
-        """Return the rows of Q with these indices."""
         return self.matrix[indices]
 
     def diagonal(self) -> Float[Array, " n"]:
-        """Return the diagonal of Q."""
         return self.diagonal_values
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return Qv."""
-        return jnp.matmul(self.matrix, v, precision=lax.Precision.HIGHEST)
+        return product(self.matrix, v)
 
     def ridge_vector(self) -> Float[Array, " n"]:
-        """Return the ridge, one entry a variable."""
         return self.ridge
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class FromKernel:
+class FromKernel(Hessian):
     """Q = k(X, X) + diag(ridge), computed when it is asked for.
 
     Examples
@@ -165,37 +156,30 @@ class FromKernel:
 
     @property
     def size(self) -> int:
-        """Number of variables."""
         return self.X.shape[0]
 
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
-        """Return the rows of Q with these indices."""
         X = jnp.asarray(self.X)
         return self.kernel(X[indices], X) + _ridge_rows(self, indices)
 
     def diagonal(self) -> Float[Array, " n"]:
-        """Return the diagonal of Q."""
         return self.kernel.diagonal(jnp.asarray(self.X)) + self.ridge_vector()
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return Qv, a block of rows at a time: the matrix is never in memory as a whole."""
-        X = jnp.asarray(self.X)
-        product = lax.map(lambda x: jnp.dot(self.kernel(x[None, :], X)[0], v), X, batch_size=256)
-        return product + self.ridge_vector() * v
+        X = jnp.asarray(self.X)  # a block of rows at a time: K is never in memory as a whole
+        sums = lax.map(lambda x: jnp.dot(self.kernel(x[None, :], X)[0], v), X, batch_size=MAP_ROWS)
+        return sums + self.ridge_vector() * v
 
     def ridge_vector(self) -> Float[Array, " n"]:
-        """Return the ridge, one entry a variable."""
-        ridge = jnp.asarray(self.ridge, jnp.result_type(self.X, float))
-        return jnp.broadcast_to(ridge, (self.size,))
+        return _spread(self.ridge, jnp.result_type(self.X, float), self.size)
 
     def dense(self) -> Dense:
-        """Return the same Q with its kernel part as a matrix."""
         return Dense(gram(self.kernel, self.X), self.ridge)
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Repeated:
+class Repeated(Hessian):
     """[[Q, Q], [Q, Q]] for two variables per example, as in regression.
 
     A ridge of Q is part of the repeated matrix: the doubled one is not Q plus a diagonal.
@@ -205,29 +189,23 @@ class Repeated:
 
     @property
     def size(self) -> int:
-        """Number of variables, twice the number of examples."""
         return 2 * self.hessian.size
 
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
-        """Return the rows with these indices."""
         half = self.hessian.rows(indices % self.hessian.size)
         return jnp.concatenate([half, half], axis=1)
 
     def diagonal(self) -> Float[Array, " n"]:
-        """Return the diagonal."""
         return jnp.tile(self.hessian.diagonal(), 2)
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return the product with `v`."""
         first, second = jnp.split(v, 2)
         return jnp.tile(self.hessian.matvec(first + second), 2)
 
     def ridge_vector(self) -> Float[Array, " n"]:
-        """Return zeros."""
         return jnp.zeros_like(self.diagonal())
 
     def dense(self) -> Dense:
-        """Return the doubled matrix."""
         inner = self.hessian.dense()
         return Dense(jnp.tile(jnp.asarray(inner.matrix) + jnp.diag(inner.ridge_vector()), (2, 2)))
 
@@ -249,14 +227,17 @@ def as_hessian(K: Any, ridge: Any = 0.0) -> Dense | FromKernel:
         if not isinstance(kernel, Kernel) or getattr(X, "ndim", None) != 2:
             raise ValueError("K must be a square matrix or a pair (Kernel, X) with 2-D X")
         return FromKernel(kernel, X, ridge)
-    K = K if isinstance(K, jax.Array) else np.asarray(K)
+    K = as_floating(K)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square matrix or a pair (Kernel, X), not of shape {K.shape}")
-    return Dense(K if jnp.issubdtype(K.dtype, jnp.floating) else K.astype(float), ridge)
+    return Dense(K, ridge)
 
 
-def _ridge_rows(hessian: Dense | FromKernel, indices: Any) -> Any:
+def _spread(ridge: Any, dtype: Any, size: int) -> Any:
+    return jnp.broadcast_to(jnp.asarray(ridge, dtype), (size,))
+
+
+def _ridge_rows(hessian: Hessian, indices: Any) -> Any:
     """Return the rows of diag(ridge)."""
-    columns = jnp.arange(hessian.size)[None, :]
-    ridge = hessian.ridge_vector()[indices][:, None]
-    return jnp.where(columns == jnp.asarray(indices)[:, None], ridge, 0.0)
+    here = jnp.arange(hessian.size)[None, :] == jnp.asarray(indices)[:, None]
+    return jnp.where(here, hessian.ridge_vector()[indices][:, None], 0.0)

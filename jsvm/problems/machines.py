@@ -1,9 +1,9 @@
 """The support vector machines, each as a quadratic program.
 
-Signed convention of 004 (4.1): α_i carries the sign of its label, so labels never enter Q and the
-decision function of every machine is Σ_i α_i k(x_i, ·) + b with b the mean of the multipliers.
-`K` is a matrix or a pair ``(kernel, X)``; `C` is a number or one number per example. Leaving an
-example out is setting its C, or its weight, to zero.
+Signed convention of Glasmachers 2008, eq. 4.1: α_i carries the sign of its label, so labels never
+enter Q and the decision function of every machine is Σ_i α_i k(x_i, ·) + b with b the mean of the
+multipliers. `K` is a matrix or a pair ``(kernel, X)``; `C` is a number or one number per example.
+Leaving an example out is setting its C, or its weight, to zero.
 
 With G = l − Kα and slacks ξ, the primal problems are those given with each machine; the value
 computed by :func:`jsvm.problems.certificate.certify` is theirs.
@@ -11,21 +11,24 @@ computed by :func:`jsvm.problems.certificate.certify` is theirs.
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Real
 
 from jsvm._typing import Array, Scalar
-from jsvm.precision import is_traced, scope
+from jsvm.numerics.arrays import in_full_precision, namespace
+from jsvm.precision import is_traced
+from jsvm.problems.arguments import check, check_fraction, cost, labels, targets, weights
 from jsvm.problems.hessian import Repeated, as_hessian
-from jsvm.problems.program import QuadraticProgram, namespace, split_l1
+from jsvm.problems.program import QuadraticProgram, split_l1
 
 Gram = Any  # a matrix or a pair (kernel, X)
 Cost = Scalar | Real[Array, " n"]
 
 
 def c_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
-    """1-norm soft margin, ½‖w‖² + Σ C_i ξ_i with ξ_i ≥ 1 − y_i f(x_i) (004, eq. 2.3, 2.5).
+    """1-norm soft margin, ½‖w‖² + Σ C_i ξ_i with ξ_i ≥ 1 − y_i f(x_i).
+
+    Glasmachers 2008, eq. 2.3 and 2.5.
 
     Parameters
     ----------
@@ -41,14 +44,15 @@ def c_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
     [1.0, -1.0]
     """
     xp = namespace(K, y, C)
-    y = xp.asarray(_labels(y))
-    C = _cost(C, y.shape[0])
-    lower, upper = xp.minimum(0.0 * y, y * C), xp.maximum(0.0 * y, y * C)
-    return _balanced(as_hessian(K), y, lower, upper)
+    y = xp.asarray(labels(y))
+    C = cost(C, y.shape[0])
+    return _balanced(as_hessian(K), y, *_between_zero_and(xp, y * C))
 
 
 def squared_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
-    """2-norm soft margin, ½‖w‖² + ½ Σ C_i ξ_i² (004, eq. 2.4): hard margin with K + diag(1/C).
+    """2-norm soft margin, ½‖w‖² + ½ Σ C_i ξ_i² (Glasmachers 2008, eq. 2.4).
+
+    It is the hard margin with K + diag(1/C).
 
     Examples
     --------
@@ -58,9 +62,9 @@ def squared_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
     [0.5, -0.5]
     """
     xp = namespace(K, y, C)
-    y = xp.asarray(_labels(y))
-    C = _cost(C, y.shape[0])
-    # The ridge is 1/C. An example of no cost has no finite ridge; it has a box of no width.
+    y = xp.asarray(labels(y))
+    C = cost(C, y.shape[0])
+    # The ridge is 1/C; an example with C = 0 gets a box of width zero instead.
     present = xp.zeros_like(y) + C > 0
     lower, upper = (xp.where(present, bound, 0.0) for bound in _one_sided(xp, y))
     ridge = xp.where(present, 1.0 / xp.where(present, C, 1.0), 0.0)
@@ -68,7 +72,7 @@ def squared_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
 
 
 def hard_margin(K: Gram, y: Real[Array, " n"]) -> QuadraticProgram:
-    """½‖w‖² with y_i f(x_i) ≥ 1 (004, section 2.2.1); not separable: status UNBOUNDED.
+    """½‖w‖² with y_i f(x_i) ≥ 1 (Glasmachers 2008, section 2.2.1); not separable: status UNBOUNDED.
 
     Examples
     --------
@@ -78,15 +82,15 @@ def hard_margin(K: Gram, y: Real[Array, " n"]) -> QuadraticProgram:
     [1.0, -1.0]
     """
     xp = namespace(K, y)
-    y = xp.asarray(_labels(y))
+    y = xp.asarray(labels(y))
     return _balanced(as_hessian(K), y, *_one_sided(xp, y))
 
 
 def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> QuadraticProgram:
-    """½‖w‖² + Σ C_i max(0, |f(x_i) − y_i| − ε) (004, section 2.3), doubled as in 001.
+    """½‖w‖² + Σ C_i max(0, |f(x_i) − y_i| − ε) (Glasmachers 2008, section 2.3).
 
-    The first n variables are α⁺ ≥ 0, the last n are α⁻ ≤ 0; the coefficients of the regression
-    function are their sums.
+    The first n variables are α⁺ ≥ 0, the last n are α⁻ ≤ 0, as in Collobert & Bengio 2000; the
+    coefficients of the regression function are their sums.
 
     Examples
     --------
@@ -96,9 +100,9 @@ def epsilon_svr(K: Gram, y: Real[Array, " n"], C: Cost, epsilon: Scalar) -> Quad
     [1.5, 0.0, 0.0, -1.5]
     """
     xp = namespace(K, y, C, epsilon)
-    y = xp.asarray(_targets(y))
-    C = _cost(C, y.shape[0])
-    _check(epsilon, "epsilon", lambda value: value >= 0, "a number >= 0")
+    y = xp.asarray(targets(y))
+    C = cost(C, y.shape[0])
+    check(epsilon, "epsilon", lambda value: value >= 0, "a number >= 0")
     upper = xp.zeros_like(y) + C
     groups, totals = np.zeros(y.shape[0], np.int32), xp.zeros(1, y.dtype)
     return split_l1(QuadraticProgram(as_hessian(K), y, -upper, upper, groups, totals, epsilon))
@@ -119,16 +123,16 @@ def nu_svc(
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, -0.5]
     """
-    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    check_fraction(nu)
     xp = namespace(K, y, nu, weight)
-    y = xp.asarray(_labels(y))
-    w = _weight(xp, weight, y)
+    y = xp.asarray(labels(y))
+    w = weights(xp, weight, y)
     if not is_traced(y, nu, w):
         check_nu(nu, np.asarray(y), np.asarray(w))
     groups = xp.where(y > 0, 0, 1)
     totals = nu * xp.sum(w) / 2 * xp.asarray([1.0, -1.0], y.dtype)
-    lower, upper = xp.minimum(0.0 * y, y * w), xp.maximum(0.0 * y, y * w)
-    return QuadraticProgram(as_hessian(K), 0.0 * y, lower, upper, groups, totals)
+    box = _between_zero_and(xp, y * w)
+    return QuadraticProgram(as_hessian(K), 0.0 * y, *box, groups, totals)
 
 
 def check_nu(nu: Any, y: np.ndarray, weight: np.ndarray) -> None:
@@ -153,19 +157,19 @@ def nu_svr(K: Gram, y: Real[Array, " n"], C: Cost, nu: Scalar) -> QuadraticProgr
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, 0.0, 0.0, -0.5]
     """
-    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    check_fraction(nu)
     xp = namespace(K, y, C, nu)
-    y = xp.asarray(_targets(y))
-    C = _cost(C, y.shape[0])
-    _check(C, "C", lambda value: np.all(np.asarray(value) < np.inf), "finite")
-    zero, cost = 0.0 * y, 0.0 * y + C
+    y = xp.asarray(targets(y))
+    C = cost(C, y.shape[0])
+    check(C, "C", lambda value: np.all(np.asarray(value) < np.inf), "finite")
+    zero, upper = 0.0 * y, 0.0 * y + C
     return QuadraticProgram(
         Repeated(as_hessian(K)),
         xp.concatenate([y, y]),
-        xp.concatenate([zero, -cost]),
-        xp.concatenate([cost, zero]),
+        xp.concatenate([zero, -upper]),
+        xp.concatenate([upper, zero]),
         np.repeat(np.arange(2, dtype=np.int32), y.shape[0]),
-        nu * xp.sum(cost) / 2 * xp.asarray([1.0, -1.0], y.dtype),
+        nu * xp.sum(upper) / 2 * xp.asarray([1.0, -1.0], y.dtype),
     )
 
 
@@ -179,17 +183,17 @@ def one_class(K: Gram, nu: Scalar, weight: Real[Array, " n"] | None = None) -> Q
     >>> [round(float(a), 6) for a in s.alpha]
     [0.5, 0.5]
     """
-    _check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+    check_fraction(nu)
     hessian = as_hessian(K)
     xp = namespace(*(K if isinstance(K, tuple) else (K,)), nu, weight)
     zero = _zeros(K, hessian.size)
-    w = _weight(xp, weight, zero)
+    w = weights(xp, weight, zero)
     total = nu * xp.sum(w) * xp.ones(1, zero.dtype)
     return _balanced(hessian, zero, 0.0 * w, w, total)
 
 
 def smallest_ball(K: Gram) -> QuadraticProgram:
-    """Smallest ball around all φ(x_i) (004, section 9.1.4); centre Σ α_i φ(x_i).
+    """Smallest ball around all φ(x_i) (Glasmachers 2008, section 9.1.4); centre Σ α_i φ(x_i).
 
     R² = 2λ + αᵀKα.
 
@@ -216,6 +220,10 @@ def _balanced(
     return QuadraticProgram(hessian, linear, lower, upper, groups, totals)
 
 
+def _between_zero_and(xp: Any, ends: Any) -> tuple[Any, Any]:
+    return xp.minimum(0.0, ends), xp.maximum(0.0, ends)
+
+
 def _one_sided(xp: Any, y: Any) -> tuple[Any, Any]:
     return xp.where(y > 0, 0.0, -np.inf), xp.where(y > 0, np.inf, 0.0)
 
@@ -230,55 +238,4 @@ def _diagonal(K: Gram, hessian: Any) -> Any:
     """Return the diagonal of K in the full precision of the data."""
     if not isinstance(K, tuple):
         return namespace(K).diagonal(K)
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(K)):
-        return hessian.diagonal()
-    # Only a kernel can tell its diagonal, and that is JAX: NumPy data keep their float64.
-    with scope(np.dtype(np.float64)):
-        return np.asarray(hessian.diagonal())
-
-
-def _floating(values: Any, name: str) -> Any:
-    xp = namespace(values)
-    values = xp.asarray(values)
-    values = values if xp.issubdtype(values.dtype, np.floating) else values.astype(float)
-    if values.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, not of shape {values.shape}")
-    return values
-
-
-def _labels(y: Any) -> Any:
-    y = _floating(y, "y")
-    if not is_traced(y) and not (np.abs(np.asarray(y)) == 1.0).all():
-        raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
-    return y
-
-
-def _targets(y: Any) -> Any:
-    y = _floating(y, "y")
-    if not is_traced(y) and not np.isfinite(np.asarray(y)).all():
-        raise ValueError("y must be finite")
-    return y
-
-
-def _cost(C: Any, n: int) -> Any:
-    if np.shape(C) not in ((), (n,)):
-        raise ValueError(f"C must be one number or {n} of them, not of shape {np.shape(C)}")
-    if not is_traced(C) and not np.all(np.asarray(C) >= 0):
-        raise ValueError(f"C={C!r} must be >= 0 (np.inf for a hard margin)")
-    return C
-
-
-def _weight(xp: Any, weight: Any, like: Any) -> Any:
-    """Return one weight an example; ones if there are none."""
-    if weight is None:
-        return xp.ones_like(like)
-    if np.shape(weight) != like.shape:
-        raise ValueError(f"weight must hold {like.shape[0]} numbers, not {np.shape(weight)}")
-    if not is_traced(weight) and not (np.asarray(weight) >= 0).all():
-        raise ValueError("weight must hold numbers >= 0")
-    return 0.0 * like + xp.asarray(weight)
-
-
-def _check(value: Any, name: str, accepts: Any, wanted: str) -> None:
-    if not is_traced(value) and not accepts(value):
-        raise ValueError(f"{name}={value!r} must be {wanted}")
+    return in_full_precision(hessian.diagonal, K)

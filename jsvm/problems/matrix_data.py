@@ -1,13 +1,14 @@
-"""Matrix data (003): L objects described by their relations to P row objects.
+"""Matrix data: L objects described by their relations to P row objects.
 
-K is L × P and need not be square, symmetric or definite. It is looked at one row object at a time:
-object j has the L values K_1j … K_Lj, kept or computed next to each other. That is all that the
-P-SVM asks for: the values of some objects, and the correlations Kᵀr of all of them with a vector.
+K is L × P and need not be square, symmetric or definite (Hochreiter & Obermayer 2004). It is used
+one row object at a time: object j has the L values K_1j … K_Lj, kept or computed next to each
+other. The P-SVM asks for the values of some objects, and for the correlations Kᵀr of all of them
+with a vector.
 
-Columns are normalised (003, eq. 20) to mean zero and to
+Columns are normalised (Hochreiter & Obermayer 2004, eq. 20) to mean zero and to
 
-    length one     Σ_i (K_ij − m_j)² = 1, Q_jj = 1   (000; the default), or
-    variance one   Σ_i (K_ij − m_j)² = L, Q_jj = L   (003).
+    length one     Σ_i (K_ij − m_j)² = 1, Q_jj = 1   (Knebel et al. 2008; the default), or
+    variance one   Σ_i (K_ij − m_j)² = L, Q_jj = L   (Hochreiter & Obermayer 2004).
 
 With weights an example counts as so many copies: √w_i K_ij has the products of the copies.
 """
@@ -18,19 +19,18 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
 
 from jsvm._typing import Array, Leaf
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import between_sparse, is_sparse
-from jsvm.precision import scope
-from jsvm.problems.program import namespace
+from jsvm.numerics.arrays import as_floating, in_full_precision, namespace
+from jsvm.numerics.products import product
 
 SCALINGS = ("length", "variance")
 BLOCK_BYTES = 2**25  # of the matrix that is computed at a time
-CONSTANT = 64  # units of rounding by which a constant column may seem to vary
+CONSTANT_ULPS = 64  # units of rounding by which a constant column may seem to vary
 
 
 @runtime_checkable
@@ -42,22 +42,22 @@ class MatrixData(Protocol):
         """L and P."""
         ...
 
-    def objects(self, indices: Int[np.ndarray, " q"]) -> Float[Array, "q l"]:
+    def objects(self, indices: Int[np.ndarray, " q"] | slice) -> Float[Array, "q l"]:
         """Return the values of some row objects."""
         ...
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr for one vector, or for one in each column."""
-        ...
+        """Return Kᵀr for one vector, or for one in each column; K is never needed as a whole."""
+        return jnp.concatenate([product(jnp.asarray(v), vectors) for v in _blocks(self)])
 
     def all_objects(self) -> Float[Array, "p l"]:
         """Return Kᵀ."""
-        ...
+        return self.objects(slice(None))
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class DenseMatrix:
+class DenseMatrix(MatrixData):
     """K in memory; `rows` is Kᵀ, one row for each row object.
 
     Examples
@@ -70,27 +70,24 @@ class DenseMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """L and P."""
         return self.rows.shape[1], self.rows.shape[0]
 
     def objects(self, indices: Any) -> Float[Array, "q l"]:
-        """Return the values of some row objects."""
         return self.rows[indices]
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr; of a NumPy matrix on the host."""
+        # A NumPy matrix stays on the host.
         if isinstance(self.rows, np.ndarray) and isinstance(vectors, np.ndarray):
             return self.rows @ vectors
-        return jnp.matmul(jnp.asarray(self.rows), vectors, precision=lax.Precision.HIGHEST)
+        return product(jnp.asarray(self.rows), vectors)
 
     def all_objects(self) -> Float[Array, "p l"]:
-        """Return Kᵀ."""
         return self.rows
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class KernelMatrix:
+class KernelMatrix(MatrixData):
     """K = k(X, Z), computed when it is asked for; `Z` are the row objects.
 
     Examples
@@ -106,11 +103,9 @@ class KernelMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """L and P."""
         return self.X.shape[0], self.Z.shape[0]
 
     def objects(self, indices: Any) -> Float[Array, "q l"]:
-        """Return the values of some row objects."""
         Z = self.Z[indices]
         if is_sparse(self.X) or is_sparse(Z):
             return between_sparse(self.kernel, Z, self.X, _working(self.X))
@@ -118,17 +113,9 @@ class KernelMatrix:
             return self.kernel(np.asarray(Z), np.asarray(self.X))
         return _kernel_block(self.kernel, jnp.asarray(Z), jnp.asarray(self.X))
 
-    def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr, a block of row objects at a time: K is never in memory as a whole."""
-        return jnp.concatenate([_product(values, vectors) for values in _blocks(self)])
-
-    def all_objects(self) -> Float[Array, "p l"]:
-        """Return Kᵀ."""
-        return self.objects(slice(None))
-
 
 @dataclass(frozen=True, eq=False)
-class SparseMatrix:
+class SparseMatrix(MatrixData):
     """K as a SciPy sparse matrix, on the host.
 
     Examples
@@ -146,25 +133,18 @@ class SparseMatrix:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """L and P."""
         return self.matrix.shape
 
     def objects(self, indices: Any) -> Float[Array, "q l"]:
-        """Return the values of some row objects."""
         return self.by_object[indices].toarray().astype(np.float64)
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr."""
         return jnp.asarray(self.by_object @ np.asarray(vectors))
-
-    def all_objects(self) -> Float[Array, "p l"]:
-        """Return Kᵀ."""
-        return self.objects(slice(None))
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Normalised:
+class Normalised(MatrixData):
     """√w_i (K_ij − m_j)/s_j of other matrix data; see :func:`normalised`.
 
     Parameters
@@ -183,7 +163,6 @@ class Normalised:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """L and P."""
         return self.matrix.shape
 
     @property
@@ -192,23 +171,17 @@ class Normalised:
         return self.scale > 0
 
     def objects(self, indices: Any) -> Float[Array, "q l"]:
-        """Return the values of some row objects."""
         values = jnp.asarray(self.matrix.objects(indices))
         return _normalise(values, *self._of(indices), jnp.asarray(self.root_weight))
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
-        """Return Kᵀr."""
         if isinstance(self.matrix, SparseMatrix):  # nothing becomes dense
             one = vectors.ndim == 1
             weighted = jnp.asarray(self.root_weight)[:, None] * vectors.reshape(len(vectors), -1)
             mean, inverse = (v[:, None] for v in self._of(slice(None)))
             raw = self.matrix.correlations(weighted) - mean * weighted.sum(axis=0)[None, :]
             return (raw * inverse)[:, 0] if one else raw * inverse
-        return jnp.concatenate([_product(values, vectors) for values in _blocks(self)])
-
-    def all_objects(self) -> Float[Array, "p l"]:
-        """Return Kᵀ."""
-        return self.objects(slice(None))
+        return super().correlations(vectors)
 
     def _of(self, indices: Any) -> tuple[Any, Any]:
         """Return mean and one over scale of some objects; zero for a constant one."""
@@ -230,10 +203,10 @@ def as_matrix_data(K: Any) -> MatrixData:
         return KernelMatrix(K[0], K[1], K[-1])
     if is_sparse(K):
         return SparseMatrix(K)
-    K = K if isinstance(K, jax.Array) else np.asarray(K)
+    K = as_floating(K)
     if K.ndim != 2:
         raise ValueError(f"K must be a matrix, not of shape {K.shape}")
-    return DenseMatrix((K if jnp.issubdtype(K.dtype, jnp.floating) else K.astype(float)).T)
+    return DenseMatrix(K.T)
 
 
 def normalised(
@@ -245,8 +218,8 @@ def normalised(
     ----------
     K : array of shape (L, P), (kernel, X), (kernel, X, Z) or MatrixData
     scaling : {'length', 'variance'}
-        Σ_i K_ij² = 1 as in 000, or L as in 003. With 'variance' ε and C mean what they mean in 003:
-        ε is √L times as large, C is √L times as small, for the same machine.
+        Σ_i K_ij² = 1 as in Knebel et al. 2008, or L as in Hochreiter & Obermayer 2004. With
+        'variance' ε is √L times as large and C is √L times as small, for the same machine.
     weight : array of shape (L,), optional
         An example of weight w counts as w copies.
 
@@ -263,11 +236,8 @@ def normalised(
     w = np.ones(length) if weight is None else weight
     if w.shape != (length,):
         raise ValueError(f"weight must hold {length} numbers, not be of shape {w.shape}")
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((data, w))):
-        return Normalised(data, *_mean_and_scale(data, w, scaling), jnp.sqrt(w))
-    with scope(np.dtype(np.float64)):  # NumPy data keep their float64
-        mean, scale = _mean_and_scale(data, w, scaling)
-    return Normalised(data, np.asarray(mean), np.asarray(scale), np.sqrt(w))
+    mean, scale = in_full_precision(lambda: _mean_and_scale(data, w, scaling), data, w)
+    return Normalised(data, mean, scale, namespace(data, w).sqrt(w))
 
 
 def _mean_and_scale(data: MatrixData, weight: Any, scaling: str) -> tuple[Any, Any]:
@@ -279,7 +249,7 @@ def _mean_and_scale(data: MatrixData, weight: Any, scaling: str) -> tuple[Any, A
     xp: Any = namespace(mean)
     total = weight.sum()
     # Rounding of the mean makes a constant column seem to vary.
-    noise = CONSTANT * jnp.finfo(mean.dtype).eps * largest
+    noise = CONSTANT_ULPS * jnp.finfo(mean.dtype).eps * largest
     scale = xp.where(square > total * noise**2, xp.sqrt(square), 0.0)
     return mean, scale / xp.sqrt(total) if scaling == "variance" else scale
 
@@ -287,14 +257,14 @@ def _mean_and_scale(data: MatrixData, weight: Any, scaling: str) -> tuple[Any, A
 def _moments(values: Float[Array, "q l"], weight: Float[Array, " l"]) -> tuple[Any, Any, Any]:
     """Return of every object the mean, Σ w (value − mean)², and the largest absolute value."""
     weight = weight.astype(values.dtype)
-    mean = jnp.matmul(values, weight / jnp.sum(weight), precision=lax.Precision.HIGHEST)
+    mean = product(values, weight / jnp.sum(weight))
     mean = jnp.where(jnp.min(values, axis=1) == jnp.max(values, axis=1), values[:, 0], mean)
-    square = jnp.matmul((values - mean[:, None]) ** 2, weight, precision=lax.Precision.HIGHEST)
+    square = product((values - mean[:, None]) ** 2, weight)
     return mean, square, jnp.max(jnp.abs(values), axis=1)
 
 
 def _sparse_moments(data: SparseMatrix, weight: np.ndarray) -> tuple[Any, Any, Any]:
-    """Return the same of a sparse matrix; what is not stored is zero, and deviates by the mean."""
+    """Return the same of a sparse matrix; an entry that is not stored is zero."""
     by_object, total, count = data.by_object, weight.sum(), data.shape[1]
     owner = np.repeat(np.arange(count), np.diff(by_object.indptr))
     values, weights = by_object.data.astype(np.float64), weight[by_object.indices]
@@ -314,7 +284,7 @@ def _sparse_moments(data: SparseMatrix, weight: np.ndarray) -> tuple[Any, Any, A
 
 
 def _blocks(data: Any) -> Any:
-    """Yield the values of all objects, so many at a time that they fit."""
+    """Yield the values of all objects, BLOCK_BYTES at a time."""
     length, count = data.shape
     step = max(1, BLOCK_BYTES // (8 * max(length, 1)))
     if count <= step:
@@ -331,10 +301,6 @@ def _kernel_block(kernel: Any, Z: Any, X: Any) -> Any:
 
 def _normalise(values: Any, mean: Any, inverse: Any, root_weight: Any) -> Any:
     return (values - mean[:, None]) * inverse[:, None] * root_weight[None, :]
-
-
-def _product(values: Any, vectors: Any) -> Any:
-    return jnp.matmul(jnp.asarray(values), vectors, precision=lax.Precision.HIGHEST)
 
 
 def _working(X: Any) -> np.dtype:

@@ -1,38 +1,40 @@
 """The Potential SVM as a quadratic program, and the certificate of its solutions.
 
-    minimise  ½αᵀKᵀKα − yᵀKα + ε‖α‖₁   subject to  −C ≤ α ≤ C      (000, eq. 19; 003, eq. 31, 41)
+    minimise  ½αᵀKᵀKα − yᵀKα + ε‖α‖₁   subject to  −C ≤ α ≤ C
 
-for any L × P matrix K. The predictor is Kα + b with b the mean of y (003, eq. 23).
+for any L × P matrix K (Knebel et al. 2008, eq. 19; Hochreiter & Obermayer 2004, eq. 31, 41). The
+predictor is Kα + b with b the mean of y (Hochreiter & Obermayer 2004, eq. 23).
 
 **Duality.** For any v in the space of the examples ½‖Kα‖² ≥ vᵀKα − ½‖v‖², hence f(α) ≥ −P(v) with
 
     P(v) = ½‖v‖² + Σ_j max over −C ≤ a ≤ C of (g_j a − ε|a|),   g = Kᵀ(y − v).
 
-At v = Kα the sum is C Σ_j max(0, |G_j| − ε), the slacks of the primal problem (000, eq. 1). With
-C = ∞ these have to vanish, and v = y − s(y − Kα) with s ≤ 1 makes |sG_j| ≤ ε.
+At v = Kα the sum is C Σ_j max(0, |G_j| − ε), the slacks of the primal problem (Knebel et al. 2008,
+eq. 1). With C = ∞ these have to vanish, and v = y − s(y − Kα) with s ≤ 1 makes |sG_j| ≤ ε.
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
 
 from jsvm._typing import Array, Leaf, Scalar
-from jsvm.precision import is_traced, scope
-from jsvm.problems.hessian import Dense
+from jsvm.numerics.arrays import in_full_precision, namespace
+from jsvm.precision import is_traced
+from jsvm.problems.arguments import check, cost, targets
+from jsvm.problems.hessian import Dense, Hessian
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData, as_matrix_data
 from jsvm.problems.program import QuadraticProgram
 
-ROUNDING = 1e3  # units of rounding within which a constraint holds
+CONSTRAINT_ULPS = 1e3  # units of rounding within which a constraint holds
 
 
 @register_dataclass
 @dataclass(frozen=True, eq=False)
-class Normal:
+class Normal(Hessian):
     """Q = KᵀK of matrix data, never formed as a whole; with the targets y.
 
     Examples
@@ -47,19 +49,15 @@ class Normal:
 
     @property
     def size(self) -> int:
-        """Number of variables."""
         return self.data.shape[1]
 
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
-        """Return the rows of Q with these indices."""
         return self.data.correlations(jnp.asarray(self.data.objects(indices)).T).T
 
     def diagonal(self) -> Float[Array, " n"]:
-        """Return the diagonal of Q."""
         return jnp.sum(jnp.asarray(self.data.all_objects()) ** 2, axis=1)
 
     def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Return Qv."""
         return self.data.correlations(self.output(v))
 
     def output(self, alpha: Float[Array, " n"]) -> Float[Array, " l"]:
@@ -71,19 +69,17 @@ class Normal:
         return jnp.matmul(jnp.asarray(alpha)[used], values)
 
     def ridge_vector(self) -> Float[Array, " n"]:
-        """Return zeros."""
         return jnp.zeros(self.size, jnp.result_type(self.target))
 
     def dense(self) -> Dense:
-        """Return Q as a matrix."""
         return Dense(self.rows(np.arange(self.size)))
 
 
 def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticProgram:
-    """Potential SVM, ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ with |α_j| ≤ C (000, eq. 19), for any matrix K.
+    """Potential SVM, ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ with |α_j| ≤ C (Knebel et al. 2008, eq. 19).
 
-    K is used as it is; :func:`normalised` gives its columns mean zero and unit scale, as the papers
-    ask for. The ``bias`` of a solution is the mean of y.
+    K is any matrix; :func:`normalised` gives its columns mean zero and unit scale, as
+    the papers ask for. The ``bias`` of a solution is the mean of y.
 
     Parameters
     ----------
@@ -100,19 +96,12 @@ def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticP
     ([1.5, -2.0], 0.0)
     """
     data = as_matrix_data(K)
-    y = y if isinstance(y, jax.Array) else np.asarray(y)
-    y = y if jnp.issubdtype(y.dtype, jnp.floating) else y.astype(float)
     length, count = data.shape
-    if y.shape != (length,):
-        raise ValueError(f"y must hold {length} targets, one for each row of K, not {y.shape}")
-    if not is_traced(y) and not np.isfinite(np.asarray(y)).all():
-        raise ValueError("y must be finite")
-    if np.shape(C) not in ((), (count,)):
-        raise ValueError(f"C must be one number or {count} of them, not of shape {np.shape(C)}")
-    if not is_traced(C) and not np.all(np.asarray(C) >= 0):
-        raise ValueError(f"C={C!r} must be >= 0 (np.inf for no bound)")
-    if not is_traced(epsilon) and not 0 <= float(epsilon) < np.inf:
-        raise ValueError(f"epsilon={epsilon!r} must be a finite number >= 0")
+    if np.shape(y) != (length,):
+        raise ValueError(f"y must hold {length} targets, one for each row of K, not {np.shape(y)}")
+    y = targets(y)
+    C = cost(C, count, "no bound")
+    check(epsilon, "epsilon", lambda value: 0 <= float(value) < np.inf, "a finite number >= 0")
     linear = _linear(data, y)
     upper = 0.0 * linear + C
     return QuadraticProgram(Normal(data, y), linear, -upper, upper, l1=epsilon)
@@ -130,7 +119,7 @@ def potential_primal(
     unbounded = (upper == jnp.inf) | (lower == -jnp.inf)
     worst = jnp.max(jnp.where(unbounded, jnp.abs(gradient), 0.0))
     unit = jnp.finfo(output.dtype).eps * jnp.max(jnp.abs(target)) * jnp.sqrt(target.shape[0])
-    shrink = worst > epsilon + ROUNDING * unit
+    shrink = worst > epsilon + CONSTRAINT_ULPS * unit
     s = jnp.where(shrink, epsilon / jnp.where(shrink, worst, 1.0), 1.0)
     v = target - s * (target - output)
     g = s * gradient
@@ -141,11 +130,9 @@ def potential_primal(
     return 0.5 * jnp.dot(v, v) + jnp.sum(slack)
 
 
-def _linear(data: MatrixData, y: Any) -> Any:
+def _linear(data: MatrixData, y: Array) -> Any:
     """Return Kᵀy in the full precision of the data."""
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((data, y))):
-        return data.correlations(jnp.asarray(y))
-    if isinstance(data, DenseMatrix):
-        return data.correlations(np.asarray(y, np.float64))
-    with scope(np.dtype(np.float64)):
-        return np.asarray(data.correlations(jnp.asarray(y, jnp.float64)))
+    y = y if namespace(data, y) is jnp else np.asarray(y, np.float64)
+    if isinstance(data, DenseMatrix) and isinstance(y, np.ndarray):
+        return data.correlations(y)
+    return in_full_precision(lambda: data.correlations(jnp.asarray(y)), data, y)

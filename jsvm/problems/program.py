@@ -5,20 +5,21 @@
 
 G = l − Qα is the negative gradient of the smooth part. A variable i can go up if α_i < U_i and
 down if α_i > L_i. Without ℓ1 term α is optimal if and only if in every group no variable that can
-go up has a larger G than one that can go down (004, section 4.2.4); the largest such difference is
-the gap ψ. In the optimum G_i = λ_g, the multiplier of the group, on all free variables.
+go up has a larger G than one that can go down (Glasmachers 2008, section 4.2.4); the largest such
+difference is the gap ψ. In the optimum G_i = λ_g, the multiplier of the group, on all free
+variables.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import register_dataclass
 from jaxtyping import Float
 
 from jsvm._typing import Array, Leaf
+from jsvm.numerics.arrays import namespace
 from jsvm.problems.hessian import Repeated
 
 
@@ -84,7 +85,7 @@ class QuadraticProgram:
         return smooth if self.l1 is None else smooth + self.l1 * jnp.sum(jnp.abs(alpha))
 
     def feasible_point(self) -> Float[Array, " n"]:
-        """Return a feasible point: near zero, filled in the order of the variables."""
+        """Return a feasible point near zero: sums are filled up in the order of the variables."""
         xp = namespace(self.lower, self.upper, self.groups, self.totals)
         alpha = xp.clip(0.0, self.lower, self.upper)
         for group in range(self.group_count):
@@ -107,8 +108,8 @@ def split_l1(program: QuadraticProgram) -> QuadraticProgram:
     """Return the equivalent program without ℓ1 term, in twice the variables.
 
     α = α⁺ + α⁻ with α⁺ ≥ 0 ≥ α⁻: ε‖α‖₁ = ε(Σα⁺ − Σα⁻) is linear in them. The solution of the given
-    program is the sum of the two halves. This is how ε-SVR gets α and α* (004, section 2.3), each
-    of them chosen independently (001, section 1.2).
+    program is the sum of the two halves. This is how ε-SVR gets α and α* (Glasmachers 2008, section
+    2.3), each of them chosen independently (Collobert & Bengio 2000, section 1.2).
     """
     linear, lower, upper = program.linear, program.lower, program.upper
     xp = namespace(linear, lower, upper, program.l1)
@@ -162,13 +163,3 @@ def validate(program: QuadraticProgram) -> None:
             raise ValueError(
                 f"infeasible: totals[{g}]={total} is outside the sums of bounds [{low}, {high}]"
             )
-
-
-def namespace(*values: Any) -> Any:
-    """Return jax.numpy if any value is a JAX array, numpy otherwise.
-
-    A program built from NumPy data stays NumPy, so that no precision is lost before a solver
-    opens its float64 scope.
-    """
-    leaves = jax.tree.leaves(values)
-    return jnp if any(isinstance(leaf, jax.Array) for leaf in leaves) else np

@@ -116,7 +116,6 @@ def gradient(
             SearchProblem(objective, space, maximise, key is not None),
             as_data(kernel, X, y, chosen),
             optimizer=_default(key is not None) if optimizer is None else optimizer,
-            steps=steps,
             tol=tol,
             watch=partial(Watch, steps, time_limit, progress, callback),
         )
@@ -158,7 +157,6 @@ def _search(
     key: Any,
     *,
     optimizer: Any,
-    steps: int,
     tol: float,
     watch: Callable[[], Watch],
 ) -> SearchResult:

@@ -15,7 +15,7 @@ import numpy as np
 
 from jsvm.kernels import Kernel
 from jsvm.kernels.symmetric import exponential
-from jsvm.problems.program import namespace
+from jsvm.numerics.arrays import namespace
 
 LARGEST_COST = 1e6  # the box of C ends here and at its inverse; beyond, machines hardly change
 WIDEST = float(np.log(1e8))  # half the width of the box of a kernel parameter, as a logarithm

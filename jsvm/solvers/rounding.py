@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Float
 
 from jsvm._typing import Array, Scalar
-from jsvm.problems.program import namespace
+from jsvm.numerics.arrays import namespace
 
 
 def fine_tolerance(

@@ -38,6 +38,8 @@ KERNELS = {
     "sine": kernels.Sine(theta=1.3),
     "sum": kernels.RBF(gamma=0.6) + kernels.Linear(),
     "product": kernels.RBF(gamma=0.6) * kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0),
+    "sum with sine": kernels.RBF(gamma=0.6) + kernels.Sine(theta=1.3),
+    "product with sigmoid": kernels.RBF(gamma=0.6) * kernels.Sigmoid(gamma=0.3),
     "scaled": 2.5 * kernels.RBF(gamma=0.6),
     "normalized": kernels.Normalized(kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)),
     "normalized linear": kernels.Normalized(kernels.Linear()),
@@ -45,10 +47,11 @@ KERNELS = {
     "function on the host": kernels.Function(plain_numpy_kernel, on_host=True),
     "precomputed": kernels.Precomputed(MATRIX),
 }
-POSITIVE = (
-    *("linear", "polynomial", "rbf", "laplacian", "ard", "general gaussian"),
-    *("general gaussian of any map", "sum", "product", "scaled"),
+INDEFINITE = (  # or not known to be positive semi-definite
+    *("sigmoid", "sine", "sum with sine", "product with sigmoid"),
+    *("function", "function on the host", "precomputed"),
 )
+POSITIVE = [name for name in KERNELS if name not in INDEFINITE]
 SEES_ZEROS = (  # has a parameter for every feature, or may have
     *("ard", "general gaussian", "general gaussian of any map"),
     *("function", "function on the host", "precomputed"),
@@ -100,6 +103,11 @@ class TestContract:
         wide = widened(k, X)
         assert wide.shape[1] == (4 if k.ignores_zeros() else X.shape[1])
         np.testing.assert_allclose(k(wide), k(X), rtol=1e-12, atol=1e-14)
+
+    def test_positive_kernels_say_so(self, name, rng):
+        k = KERNELS[name]
+        assert k.is_positive() == (name in POSITIVE)
+        assert (2.0 * k).is_positive() == kernels.Normalized(k).is_positive() == k.is_positive()
 
     def test_integers_are_points(self, name, rng):
         X = rng.integers(0, 3, (4, 1 if name == "precomputed" else 3))

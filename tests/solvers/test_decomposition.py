@@ -13,10 +13,8 @@ from jsvm import kernels, problems, solve
 from jsvm.solvers import SMO, Status, Tuning
 from jsvm.solvers.canonical import Layout
 from jsvm.solvers.tile.engine import CompiledLoop
-from jsvm.solvers.tiles import rows as rows_module
-from jsvm.solvers.tiles import square as square_module
-from jsvm.solvers.tiles.rows import KernelSource, MatrixSource, Rows, source_of
-from jsvm.solvers.tiles.sources import source_of as hessian_source
+from jsvm.solvers.tiles.rows import Rows
+from jsvm.solvers.tiles.sources import KernelSource, MatrixSource, source_of
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, choose, look
 
@@ -174,9 +172,10 @@ def test_float32_rows_give_float64_answers():
 
 
 class TestRows:
-    def rows(self, n=70, budget=1e9):
+    def rows(self, n=70, budget=1e9, **tuning):
         X = np.random.default_rng(0).normal(size=(n, 3))
-        return Rows(source_of(KERNEL, jnp.asarray(X)), n, DOUBLE, budget), rbf(X)
+        source = KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE)
+        return Rows(source, n, DOUBLE, budget, Tuning(**tuning)), rbf(X)
 
     @pytest.mark.usefixtures("x64")
     def test_sums(self):
@@ -220,14 +219,13 @@ class TestRows:
             assert rows.computed == 20 + computed_again
 
     @pytest.mark.usefixtures("x64")
-    def test_blocks_that_take_the_memory_of_others_are_right(self, monkeypatch):
-        monkeypatch.setattr(rows_module, "LARGE_BLOCK_BYTES", 16 * 70 * 8)
-        rows, K = self.rows(budget=48 * 70 * 8)
+    def test_blocks_that_take_the_memory_of_others_are_right(self):
+        rows, K = self.rows(budget=48 * 70 * 8, large_block_bytes=16 * 70 * 8)
         rng = np.random.default_rng(2)
         for _ in range(20):
             some, weights = rng.permutation(70)[:32], rng.normal(size=32)
             np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
-        rows.share(None, 40 * 70 * 8)  # others need most of the budget
+        rows.reserve(None, 40 * 70 * 8)  # others need most of the budget
         some, weights = np.arange(70), np.ones(70)
         np.testing.assert_allclose(rows.sum(some, weights), weights @ K[some], atol=1e-11)
 
@@ -264,7 +262,7 @@ class TestRows:
 def source_for(X, gamma):
     """Return where the solver would take the kernel rows of these 40 points from."""
     program = problems.one_class((kernels.RBF(gamma), X), 0.5)
-    source = hessian_source(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
+    source = source_of(program.hessian, Layout.of(program, shuffled=False), DOUBLE)
     assert isinstance(source, KernelSource)
     return source
 
@@ -301,7 +299,7 @@ def test_other_numbers_keep_their_precision(change):
 def test_the_square_follows_its_variables():
     X = np.random.default_rng(0).normal(size=(60, 3))
     K = rbf(X)
-    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9), DOUBLE)
+    square = Square(Rows(KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE), 60, DOUBLE, 1e9), DOUBLE)
     rng = np.random.default_rng(1)
     for size in (16, 16, 16, 32, 32, 16, 48):
         # Variables 60 … 119 are the second copies of the examples.
@@ -396,14 +394,14 @@ def test_prepared_points_give_the_same_matrix():
         np.testing.assert_allclose(
             kernel.between(some, P), kernel(X)[jnp.array([2, 7])], atol=1e-12
         )
-        assert isinstance(source_of(kernel, jnp.asarray(X)), KernelSource)
+        assert isinstance(KernelSource.of(kernel, jnp.asarray(X), DOUBLE), KernelSource)
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_large_square_is_computed_in_strips(monkeypatch):
-    monkeypatch.setattr(square_module, "STRIP", 16)
+def test_a_large_square_is_computed_in_strips():
     X = np.random.default_rng(3).normal(size=(60, 3))
-    square = Square(Rows(source_of(KERNEL, jnp.asarray(X)), 60, DOUBLE, 1e9), DOUBLE)
+    source = KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE)
+    square = Square(Rows(source, 60, DOUBLE, 1e9, Tuning(strip_rows=16)), DOUBLE)
     variables = square.arrange(np.arange(0, 60, 2), 40)
     present = variables >= 0
     expected = rbf(X[variables[present]])

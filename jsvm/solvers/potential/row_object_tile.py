@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.indexing import put_cross, put_rows
-from jsvm.numerics.memory import SPARE, aligned_empty
+from jsvm.numerics.memory import aligned_empty, borrow, give_back
 from jsvm.numerics.padding import bucket
 from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
@@ -95,7 +95,7 @@ class RowObjectTile:
     def release(self) -> None:
         """Return the buffers to the pool; do not use afterwards."""
         for array in (self.values, self.Q):
-            SPARE.give(array)
+            give_back(array)
         self.slots = self.slots[:0]
         self.values, self.Q = self.values[:0], self.Q[:0, :0]
 
@@ -103,11 +103,11 @@ class RowObjectTile:
         more = size - len(self.slots)
         self.slots = np.concatenate([self.slots, np.full(more, -1)])
         shapes = (size, self.values.shape[1]), (size, size)
-        memory = tuple(SPARE.take(shape, self.dtype) for shape in shapes)
+        memory = tuple(borrow(shape, self.dtype) for shape in shapes)
         before = self.values, self.Q
         self.values, self.Q = _grown(memory, before)
         for array in before:
-            SPARE.give(array)
+            give_back(array)
 
     def _shrink(self, size: int) -> None:
         kept = np.argsort(self.slots < 0, kind="stable")[:size]  # those in use first

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array, Scalar
+from jsvm.numerics.arrays import namespace
 from jsvm.problems.certificate import Certificate
 from jsvm.problems.potential import potential_primal
-from jsvm.problems.program import namespace
 
 
 def violations(

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.numerics.checks import check_finite
-from jsvm.numerics.memory import SPARE
+from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.canonical import Layout, canonical
@@ -68,7 +68,7 @@ class WholeTile:
         limit = np.int32(min(self.steps, budget - turn) + turn)
         if self._tile is None:
             n = self._program.size
-            memory = SPARE.take((n, n), self._program.linear.dtype)
+            memory = borrow((n, n), self._program.linear.dtype)
             self._tile = replace(self._program, hessian=_in_memory(memory, self._program.hessian))
         self._progress, numbers, counts = self._engine.advance(
             self._tile, self._start, self._progress, solver.tol, limit, budget
@@ -101,7 +101,7 @@ class WholeTile:
     def release(self) -> None:
         """Return the matrix to the memory pool; do not use afterwards."""
         if self._tile is not None:
-            SPARE.give(self._tile.hessian.matrix)
+            give_back(self._tile.hessian.matrix)
             self._tile = None
 
     def _last(self) -> tuple[np.ndarray, Certificate]:

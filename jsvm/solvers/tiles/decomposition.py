@@ -39,7 +39,7 @@ from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.engine import CompiledLoop, Counts, WorkingSet, newton_on_all
 from jsvm.solvers.tiles.exact_sum import ExactSum
-from jsvm.solvers.tiles.rows import Rows, forget
+from jsvm.solvers.tiles.rows import Rows
 from jsvm.solvers.tiles.sources import source_of
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, View, choose, look
@@ -79,7 +79,7 @@ class Decomposition:
         self.ridge = ridge if ridge.any() else None
         budget = solver.cache_size * 1e6
         source = source_of(inner, layout, dtype)
-        self.rows = rows = Rows(source, layout.examples, dtype, budget)
+        self.rows = rows = Rows(source, layout.examples, dtype, budget, solver.tuning)
         exact = rows if dtype == DOUBLE else ExactSum(inner, layout, solver.tuning)
         self.exact_sum: Callable[..., np.ndarray] = exact.sum
         self.square = self.rough = Square(rows, rows.dtype)
@@ -174,7 +174,7 @@ class Decomposition:
         """Return rows, tiles and points to the memory pool; do not use afterwards."""
         for holder in {self.rows, self.square, self.rough}:
             holder.release()
-        forget(self.rows.source)
+        self.rows.source.release()
 
     def _solve_tile(self, view: View, wanted: float) -> None:
         """Bring the gap of a working set down to `wanted`."""

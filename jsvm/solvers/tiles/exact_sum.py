@@ -34,7 +34,7 @@ class ExactSum:
             if self._source is None:
                 self._source = source_of(self._hessian, self._layout, DOUBLE)
             budget = self._tuning.exact_bytes
-            rows = Rows(self._source, self._layout.examples, DOUBLE, budget)
+            rows = Rows(self._source, self._layout.examples, DOUBLE, budget, self._tuning)
             total = rows.sum(some, coefficients, passing)
             rows.release()
             return total

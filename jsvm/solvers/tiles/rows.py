@@ -1,99 +1,32 @@
 """Kernel rows on the device: computed in blocks, once, and kept within a budget of bytes.
 
-A large block of rows is kept as it is, small ones fill a slab in place, one after the other. When
-the budget is full, what was not used for the longest time makes room; where it cannot hold all,
-rows that will hardly be asked for again are not kept at all. Sums of rows, Σ c_k K[k, :], are what
-the solver asks for; they are taken row by row from the slabs, so that they cost one read of each
-row.
+A large block of rows becomes a slab of its own, small ones fill a slab one after the other. When
+the budget is full, the slab that was not used for the longest time makes room. If the budget does
+not hold all rows, those that will hardly be asked for again are not kept at all. The solver asks
+for sums of rows, Σ c_k K[k, :]; they are taken row by row from the slabs, at the cost of one read
+of each row.
 """
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import register_dataclass
 
-from jsvm._typing import Leaf
-from jsvm.kernels import Kernel
-from jsvm.kernels.distances import DistanceKernel, Points
-from jsvm.kernels.whole_numbers import prepared
+from jsvm._typing import Array
 from jsvm.numerics.indexing import UNROLL, add_rows
-from jsvm.numerics.memory import SPARE
-
-BLOCKS = (256, 128, 64, 32, 16)  # rows computed at once
-BLOCK_BYTES = 2**23  # the largest block: more would not come from memory in use before
-LARGE_BLOCK_BYTES = 2**25  # where blocks make room for others: small ones leave holes in memory
-FEWEST_SLABS = 4
-EXPENSIVE = 400  # features, for which to compute an entry again is too much
-ROOMY = 0.5  # of the cache, up to which expensive rows are kept whatever they are for
-SLAB, SLAB_BYTES = 512, 2**25  # the largest slab that is filled block after block
-FULL = 0.6  # of a block, from which on the rest of it is not worth another program
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class KernelSource:
-    """k(X, X), from points prepared once."""
-
-    kernel: Leaf
-    points: Leaf
-    features: int = field(metadata={"static": True})
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class HostSource:
-    """k(X, X) with a kernel that JAX cannot trace."""
-
-    kernel: Leaf
-    X: Leaf
-    features: int = field(metadata={"static": True})
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class MatrixSource:
-    """A matrix in memory."""
-
-    matrix: Leaf
-    features: int = field(default=0, metadata={"static": True})
-
-
-Source = KernelSource | HostSource | MatrixSource
-
-
-def source_of(kernel: Kernel, X: Any, dtype: Any = None) -> KernelSource | HostSource:
-    """Return the source of the matrix of a kernel, in `dtype`, which by default is that of X.
-
-    Points in float32 for a source in float64 are whole numbers, see
-    :mod:`jsvm.kernels.whole_numbers`.
-    """
-    features = X.shape[1]
-    if kernel.runs_on_host():
-        return HostSource(kernel, jnp.asarray(X, dtype), features)
-    points = None
-    if dtype is not None and X.dtype != dtype:
-        points = prepared(SPARE.take(X.shape, X.dtype), X)
-        X = jnp.asarray(X, dtype) if points is None else X
-    if points is None and isinstance(kernel, DistanceKernel):
-        points = _prepare_moved(SPARE.take(X.shape, X.dtype), kernel, X)
-    return KernelSource(kernel, _prepare(kernel, X) if points is None else points, features)
-
-
-def forget(source: Source) -> None:
-    """Leave the memory of a source's points to others: nobody will ask it for rows any more."""
-    if isinstance(source, KernelSource) and isinstance(source.points, Points):
-        for coordinates in jax.tree.leaves(source.points.coordinates):
-            SPARE.give(coordinates)
+from jsvm.numerics.memory import borrow, give_back
+from jsvm.numerics.padding import repeat_first
+from jsvm.numerics.products import product
+from jsvm.solvers.tiles.sources import Source
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 @dataclass
 class Slab:
-    """Some rows in memory: an array, how many of its places are used, and when they last were."""
+    """An array with room for `height` rows, how many are used, and when they last were."""
 
     height: int
     rows: Any = None
@@ -107,25 +40,34 @@ class Rows:
     Parameters
     ----------
     source : Source
-        Where rows come from.
+        Where the entries come from.
     size : int
         Number of rows and columns.
     dtype : dtype
         Of the rows.
     budget : float
         Bytes for rows that are kept.
+    tuning : Tuning
     """
 
-    def __init__(self, source: Source, size: int, dtype: np.dtype, budget: float | int) -> None:
-        self.source, self.size, self.dtype = source, size, dtype
+    def __init__(
+        self,
+        source: Source,
+        size: int,
+        dtype: np.dtype,
+        budget: float | int,
+        tuning: Tuning = DEFAULT,
+    ) -> None:
+        self.source, self.size, self.dtype, self.tuning = source, size, dtype, tuning
         self.computed = 0
         self._row_bytes, self._budget = size * dtype.itemsize, budget
         self._slabs: dict[int, Slab] = {}
-        self._others: dict[Any, int] = {}
-        self.share(None, 0)
-        self._highest = min(SLAB, int(SLAB_BYTES / self._row_bytes))
-        self._passing_block = self._rows_of(BLOCK_BYTES)
-        self._block = self._rows_of(BLOCK_BYTES if self._affordable > size else LARGE_BLOCK_BYTES)
+        self._reserved: dict[Any, int] = {}
+        self.reserve(None, 0)
+        self._highest = min(tuning.slab_rows, int(tuning.slab_bytes / self._row_bytes))
+        self._passing_block = self._rows_of(tuning.block_bytes)
+        roomy = self._affordable > size
+        self._block = self._rows_of(tuning.block_bytes if roomy else tuning.large_block_bytes)
         self._open = -1  # the slab with room for more
         self._home = np.full(size, -1)  # the slab of an example
         self._place = np.zeros(size, np.int32)  # and its place there
@@ -133,41 +75,56 @@ class Rows:
 
     def _rows_of(self, count: int) -> int:
         """Return the number of rows in a block of so many bytes."""
-        return next((b for b in BLOCKS if b * self._row_bytes <= count), BLOCKS[-1])
+        blocks = self.tuning.row_blocks
+        return next((b for b in blocks if b * self._row_bytes <= count), blocks[-1])
 
-    def share(self, other: Any, count: int) -> None:
-        """Leave so many bytes of the budget to another, in place of what was left to it."""
-        self._others[other] = count
-        rest = self._budget - sum(self._others.values())
-        affordable = max(int(rest / self._row_bytes), BLOCKS[-1])  # rows
-        # All of them fit, whatever places of the last slabs stay empty.
-        all_of_them = self.size + BLOCKS[0] + SLAB
+    def block_of(self, count: int) -> int:
+        """Return how many of `count` rows to compute at once: as many as nearly fill a block."""
+        above = next((b for b in reversed(self.tuning.row_blocks) if b >= count), None)
+        if above is not None and count > self.tuning.full_share * above:
+            return count
+        return self._largest_block(count)
+
+    def padded_to_block(self, indices: np.ndarray) -> np.ndarray:
+        """Return the indices with copies of the first one up to the size of a block."""
+        sizes = reversed(self.tuning.row_blocks)
+        return repeat_first(indices, next(b for b in sizes if len(indices) <= b))
+
+    def _largest_block(self, count: int) -> int:
+        return next((b for b in self.tuning.row_blocks if b <= count), count)
+
+    def reserve(self, owner: Any, count: int) -> None:
+        """Reserve bytes of the budget for `owner`; replaces its earlier reservation."""
+        self._reserved[owner] = count
+        blocks = self.tuning.row_blocks
+        rest = self._budget - sum(self._reserved.values())
+        affordable = max(int(rest / self._row_bytes), blocks[-1])  # rows
+        # Some places of the last slabs stay empty.
+        all_of_them = self.size + blocks[0] + self.tuning.slab_rows
         self._affordable = all_of_them if affordable >= self.size else affordable
         self._make_room(0)
 
-    def part(self, some: np.ndarray, others: np.ndarray) -> jax.Array:
+    def part(self, some: np.ndarray, others: np.ndarray) -> Array:
         """Return the part K[some, others] of the matrix."""
-        if isinstance(self.source, HostSource):
-            return self.source.kernel(self.source.X[some], self.source.X[others])
-        return part(self.source, some, others)
+        return self.source.part(some, others)
 
     def sum(
         self, some: np.ndarray, coefficients: np.ndarray, passing: np.ndarray | None = None
     ) -> np.ndarray:
         """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once.
 
-        `passing` tells of which of them the rows will hardly be asked for again.
+        `passing` marks those whose rows will hardly be asked for again.
         """
         self._clock += 1
-        self._forget_what_is_lost()
+        self._drop_deleted()
         weights = np.bincount(some, coefficients, self.size)
         kept = np.ones(self.size, bool)
-        if passing is not None and self._is_picky(len(some)):
+        if passing is not None and self._is_tight(len(some)):
             kept = np.bincount(some, ~passing, self.size) > 0
         some = np.unique(some)
         weights = weights[some].astype(self.dtype)
         total = np.zeros(self.size, self.dtype)
-        if isinstance(self.source, MatrixSource):
+        if self.source.matrix is not None:
             return np.asarray(_add_rows(total, self.source.matrix, *_padded(some, weights)))
         known = self._home[some] >= 0
         total = self._add_known(total, some[known], weights[known])
@@ -179,24 +136,25 @@ class Rows:
                 missing, shares = missing[count:], shares[count:]
         return np.asarray(total)
 
-    def _forget_what_is_lost(self) -> None:
-        """Drop slabs that an interruption found on their way into a program."""
+    def _drop_deleted(self) -> None:
+        """Drop deleted slabs: Ctrl-C after their donation."""
         for home, slab in list(self._slabs.items()):
             if slab.rows is not None and slab.rows.is_deleted():
                 self._home[self._home == home] = -1
                 del self._slabs[home]
 
-    def _is_picky(self, more: int) -> bool:
-        """Tell whether so many rows more are kept only if they will be asked for again.
+    def _is_tight(self, more: int) -> bool:
+        """Tell whether, of so many more rows, passing ones should not be kept.
 
-        To get memory for an entry costs as much time as to compute it from some hundred features.
+        New memory for an entry costs as much time as computing it from some hundred features.
         """
         used = sum(slab.height for slab in self._slabs.values())
-        roomy = self.source.features > EXPENSIVE and used + more <= ROOMY * self._affordable
+        expensive = self.source.features > self.tuning.expensive_features
+        roomy = expensive and used + more <= self.tuning.roomy_share * self._affordable
         return self._affordable < self.size and not roomy
 
     def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
-        """Add rows that are there, slab after slab."""
+        """Add rows that are kept, slab after slab."""
         homes = self._home[some]
         for home in np.unique(homes):
             here, slab = homes == home, self._slabs[home]
@@ -212,23 +170,14 @@ class Rows:
         slab = self._slabs[home]
         begin, room = slab.used, slab.height - slab.used
         if count < self._block:
-            count = block_of(min(count, room, next((b for b in BLOCKS if b <= room), room)))
-        some, weights = some[:count], weights[:count]
-        # The padding computes the first row again, adds nothing, and is overwritten later.
-        examples = filled(some) if count < self._block else some
-        weights = np.concatenate([weights, np.zeros(len(examples) - count, self.dtype)])
-        if isinstance(self.source, HostSource):
-            rows = jnp.asarray(self.source.kernel(self.source.X[examples], self.source.X))
-            if slab.rows is None:
-                slab.rows, total = rows, _plus(total, rows, weights)
-            else:
-                slab.rows, total = _keep(slab.rows, total, rows, np.int32(begin), weights)
-        elif slab.rows is None:
-            memory = SPARE.take((len(examples), self.size), self.dtype)
-            slab.rows, total = _compute(memory, total, self.source, examples, weights)
-        else:
-            slab.rows, total = _compute_and_keep(
-                slab.rows, total, self.source, examples, np.int32(begin), weights
+            count = self.block_of(min(count, room, self._largest_block(room)))
+        some = some[:count]
+        if slab.rows is None:
+            slab.rows, total = self._new_rows(total, some, weights[:count])
+        else:  # the padding of this block is overwritten by the next one
+            examples, weights = self._padded_block(some, weights[:count])
+            slab.rows, total = self.source.apply(
+                _written, slab.rows, examples, None, total, weights, np.int32(begin)
             )
         self._home[some], self._place[some] = home, np.arange(begin, begin + count)
         slab.used, slab.last_use = begin + count, self._clock
@@ -237,50 +186,54 @@ class Rows:
 
     def _add_passing(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, int]:
         """Compute and add the first of these rows, at most a block; return how many."""
-        count = block_of(min(len(some), self._passing_block))
-        some, weights = some[:count], weights[:count]
-        examples = filled(some)
-        weights = np.concatenate([weights, np.zeros(len(examples) - count, self.dtype)])
-        if isinstance(self.source, HostSource):
-            rows = jnp.asarray(self.source.kernel(self.source.X[examples], self.source.X))
-            total = _plus(total, rows, weights)
-        else:
-            memory = SPARE.take((len(examples), self.size), self.dtype)
-            rows, total = _compute(memory, total, self.source, examples, weights)
-            SPARE.give(rows)
+        count = self.block_of(min(len(some), self._passing_block))
+        rows, total = self._new_rows(total, some[:count], weights[:count])
+        give_back(rows)
         self.computed += count
         return total, count
 
+    def _new_rows(self, total: Any, some: np.ndarray, weights: np.ndarray) -> tuple[Any, Any]:
+        """Return these rows, padded to a block, and the total with their weighted sum added."""
+        examples, weights = self._padded_block(some, weights)
+        memory = borrow((len(examples), self.size), self.dtype)
+        return self.source.apply(_as_new, memory, examples, None, total, weights)
+
+    def _padded_block(self, some: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both padded to a block; the padding has no weight."""
+        examples = self.padded_to_block(some)
+        return examples, np.pad(weights, (0, len(examples) - len(some)))
+
     def release(self) -> None:
-        """Leave the memory of all rows to others: nobody will ask for these any more."""
+        """Return the memory of all rows to the pool; do not use them afterwards."""
         for slab in self._slabs.values():
             if slab.rows is not None:
-                SPARE.give(slab.rows)
+                give_back(slab.rows)
         self._slabs.clear()
         self._home[:] = -1
 
     def _slab_with_room(self) -> int:
-        """Return the slab that is filled block after block; a new one if it is full."""
+        """Return the slab that is filled block after block; a new one if the last is full."""
         if self._open in self._slabs:
             slab = self._slabs[self._open]
             if slab.used < slab.height:
                 return self._open
-        height = max(BLOCKS[-1], min(self._highest, self._affordable // FEWEST_SLABS))
+        least = self.tuning.row_blocks[-1]
+        height = max(least, min(self._highest, self._affordable // self.tuning.fewest_slabs))
         self._open = self._new_slab(height)
         # The padding of the last block goes beyond the last place.
-        rows = SPARE.take((height + BLOCKS[-1], self.size), self.dtype)
+        rows = borrow((height + least, self.size), self.dtype)
         self._slabs[self._open].rows = rows
         return self._open
 
     def _new_slab(self, height: int) -> int:
-        """Return a new slab, without rows as yet."""
+        """Return a new slab, still without an array."""
         self._make_room(height)
         self._count += 1
         self._slabs[self._count] = Slab(height, last_use=self._clock)
         return self._count
 
     def _make_room(self, height: int) -> None:
-        """Make room for rows, at the cost of those that were not used for the longest time."""
+        """Make room for rows: drop the slabs that were not used for the longest time."""
         while self._slabs and height > self._affordable - sum(
             slab.height for slab in self._slabs.values()
         ):
@@ -288,21 +241,7 @@ class Rows:
             self._home[self._home == oldest] = -1
             rows = self._slabs.pop(oldest).rows
             if rows is not None:
-                SPARE.give(rows)
-
-
-def block_of(count: int) -> int:
-    """Return how many of so many rows to compute at once: a block, whole or nearly so."""
-    above = next((b for b in reversed(BLOCKS) if b >= count), None)
-    if above is not None and count > FULL * above:
-        return count
-    return next((b for b in BLOCKS if b <= count), count)
-
-
-def filled(values: np.ndarray) -> np.ndarray:
-    """Return the values with copies of the first one up to the size of a block."""
-    size = next(b for b in reversed(BLOCKS) if len(values) <= b)
-    return np.concatenate([values, np.full(size - len(values), values[0])])
+                give_back(rows)
 
 
 def _padded(
@@ -317,55 +256,15 @@ def _padded(
     return padded_places, padded_weights, np.int32(count)
 
 
-@jax.jit
-def _prepare(kernel: Kernel, X: Any) -> Any:
-    return kernel.prepare(X)
+def _as_new(memory: Any, rows: Any, total: Any, weights: Any) -> tuple[Any, Any]:
+    """Return the rows, in the memory given, and the total with their weighted sum added."""
+    return rows, total + product(weights, rows)
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
-def _prepare_moved(memory: Any, kernel: DistanceKernel, X: Any) -> Points:
-    """Prepare points that are moved to a centre, in the memory given."""
-    return kernel.prepare(X)
-
-
-@jax.jit
-def part(source: KernelSource | MatrixSource, some: Any, others: Any) -> Any:
-    """Return the part K[some, others] of the matrix."""
-    if isinstance(source, MatrixSource):
-        return source.matrix[some[:, None], others[None, :]]
-    return source.kernel.between(_take(source.points, some), _take(source.points, others))
-
-
-def _take(points: Any, some: Any) -> Any:
-    return jax.tree.map(lambda leaf: leaf[some], points)
-
-
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
-def _compute(
-    memory: Any, total: Any, source: KernelSource, some: Any, weights: Any
-) -> tuple[Any, Any]:
-    """Compute rows, in the memory given, and add their weighted sum to the total."""
-    rows = source.kernel.between(_take(source.points, some), source.points)
-    return rows, _plus(total, rows, weights)
-
-
-@partial(jax.jit, donate_argnums=0)
-def _compute_and_keep(
-    slab: Any, total: Any, source: KernelSource, some: Any, begin: Any, weights: Any
-) -> tuple[Any, Any]:
-    rows = source.kernel.between(_take(source.points, some), source.points)
-    return _keep(slab, total, rows, begin, weights)
-
-
-@partial(jax.jit, donate_argnums=0)
-def _keep(slab: Any, total: Any, rows: Any, begin: Any, weights: Any) -> tuple[Any, Any]:
-    """Write the rows to the slab, and add their weighted sum to the total."""
-    return lax.dynamic_update_slice(slab, rows, (begin, jnp.int32(0))), _plus(total, rows, weights)
-
-
-@jax.jit
-def _plus(total: Any, rows: Any, weights: Any) -> Any:
-    return total + jnp.matmul(weights, rows, precision=lax.Precision.HIGHEST)
+def _written(slab: Any, rows: Any, total: Any, weights: Any, begin: Any) -> tuple[Any, Any]:
+    """Return the slab with the rows written to it, and the total with their weighted sum added."""
+    slab = lax.dynamic_update_slice(slab, rows, (begin, jnp.int32(0)))
+    return slab, total + product(weights, rows)
 
 
 _add_rows = jax.jit(add_rows)

@@ -1,24 +1,131 @@
-"""Where the kernel rows of a Hessian come from."""
+"""Where the entries of a kernel matrix come from: a kernel, a kernel on the host, or a matrix.
 
+A source gives parts K[some, others] of the matrix, and updates an array by a part. Where JAX can
+trace the source, computing the part and the update are one program.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import register_dataclass
 
-from jsvm.kernels.whole_numbers import are_whole, gains_from_whole
+from jsvm._typing import Array, Leaf
+from jsvm.kernels import Kernel
+from jsvm.kernels.preparation import prepared, release, storage_dtype
 from jsvm.numerics.padding import cast, widened
-from jsvm.problems import FromKernel
+from jsvm.problems import Dense, FromKernel
 from jsvm.solvers.canonical import Layout
-from jsvm.solvers.tiles.rows import MatrixSource, Source
-from jsvm.solvers.tiles.rows import source_of as source_of_points
+
+Indices = np.ndarray | None  # None for all of them
+Update = Callable[..., Any]  # update(target, part, *rest), at the top of a module
 
 
-def source_of(hessian: Any, layout: Layout, dtype: np.dtype) -> Source:
+class Source:
+    """One matrix K; a concrete source gives :meth:`entries`, and is a pytree if it is traceable."""
+
+    features: int  # of a point: what an entry costs to compute
+    matrix: Any = None  # K as a whole, if it is in memory
+    traceable: ClassVar[bool] = True
+
+    def entries(self, some: Any, others: Any) -> Any:
+        """Return K[some, others], inside of a program if the source is traceable."""
+        raise NotImplementedError
+
+    def part(self, some: np.ndarray, others: Indices) -> Array:
+        """Return K[some, others]."""
+        return (_part if self.traceable else type(self).entries)(self, some, others)
+
+    def apply(
+        self, update: Update, target: Any, some: np.ndarray, others: Indices, *rest: Any
+    ) -> Any:
+        """Return update(target, K[some, others], *rest); the target is donated."""
+        if self.traceable:
+            return _apply(update, target, self, some, others, rest)
+        return _update(update, target, self.entries(some, others), rest)
+
+    def release(self) -> None:
+        """Return memory of the pool to it; do not use the source afterwards."""
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class KernelSource(Source):
+    """k(X, X), from points prepared once."""
+
+    kernel: Leaf
+    points: Leaf
+    features: int = field(metadata={"static": True})
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, dtype: np.dtype) -> "KernelSource":
+        """Prepare the points, which are in their `storage_dtype`."""
+        return cls(kernel, prepared(kernel, X, dtype), X.shape[1])
+
+    def entries(self, some: Any, others: Any) -> Any:
+        """Return k of some of the points and others."""
+        others = self.points if others is None else _take(self.points, others)
+        return self.kernel.between(_take(self.points, some), others)
+
+    def release(self) -> None:
+        """Return the memory of the points to the pool."""
+        release(self.points)
+
+
+class HostSource(Source):
+    """k(X, X) with a kernel that JAX cannot trace."""
+
+    traceable = False
+
+    def __init__(self, kernel: Kernel, X: Any, dtype: np.dtype) -> None:
+        self.kernel, self.X, self.features = kernel, jnp.asarray(X, dtype), X.shape[1]
+
+    def entries(self, some: Any, others: Any) -> Any:
+        """Return k of some of the points and others."""
+        return self.kernel(self.X[some], self.X if others is None else self.X[others])
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class MatrixSource(Source):
+    """A matrix in memory."""
+
+    matrix: Leaf
+    features: int = field(default=0, metadata={"static": True})
+
+    def entries(self, some: Any, others: Any) -> Any:
+        """Read them."""
+        return self.matrix[some] if others is None else self.matrix[some[:, None], others[None, :]]
+
+
+def source_of(hessian: Dense | FromKernel, layout: Layout, dtype: np.dtype) -> Source:
     """Return the source of the kernel part of a Hessian, in its layout and in `dtype`."""
-    if not isinstance(hessian, FromKernel):
+    if isinstance(hessian, Dense):
         return MatrixSource(layout.square(hessian.matrix, dtype))
     kernel = jax.tree.map(partial(cast, dtype=dtype), hessian.kernel)
     X = widened(kernel, np.asarray(hessian.X))
-    exact = gains_from_whole(kernel, X.shape[1], dtype) and are_whole(X)
-    return source_of_points(kernel, layout.points(X, np.float32 if exact else dtype), dtype)
+    make = HostSource if kernel.runs_on_host() else KernelSource.of
+    return make(kernel, layout.points(X, storage_dtype(kernel, X, dtype)), dtype)
+
+
+def _take(points: Any, some: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[some], points)
+
+
+@jax.jit
+def _part(source: Source, some: Any, others: Any) -> Any:
+    return source.entries(some, others)
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=1, keep_unused=True)
+def _apply(update: Update, target: Any, source: Source, some: Any, others: Any, rest: tuple) -> Any:
+    return update(target, source.entries(some, others), *rest)
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=1, keep_unused=True)
+def _update(update: Update, target: Any, part: Any, rest: tuple) -> Any:
+    return update(target, part, *rest)

@@ -13,10 +13,8 @@ import numpy as np
 from jax import lax
 
 from jsvm.numerics.indexing import put_cross
-from jsvm.numerics.memory import SPARE
-from jsvm.solvers.tiles.rows import HostSource, Rows, Source, block_of, filled, part
-
-STRIP = 1024  # rows
+from jsvm.numerics.memory import borrow, give_back
+from jsvm.solvers.tiles.rows import Rows
 
 
 class Square:
@@ -59,7 +57,7 @@ class Square:
 
         The bytes of the matrix are part of the budget of rows.
         """
-        self.rows.share(self, size * size * self.dtype.itemsize)
+        self.rows.reserve(self, size * size * self.dtype.itemsize)
         present, resized, before = len(self.variables), np.full(size, -1), self.matrix
         if 0 < present < size:
             resized[:present] = self.variables
@@ -72,10 +70,10 @@ class Square:
             self.matrix = _gather(self._memory(size), self.matrix, places)
         self.variables = resized
         if before is not None:
-            SPARE.give(before)
+            give_back(before)
 
     def _compute(self, places: np.ndarray) -> None:
-        size = len(self.variables)
+        size, apply = len(self.variables), self.rows.source.apply
         examples = np.maximum(self.variables, 0) % self.rows.size
         # Nanoseconds an entry: 3 to compute it, 0.04 more for every feature, 5 to write a column.
         product = 0.04 * self.rows.source.features
@@ -83,48 +81,29 @@ class Square:
             self._compute_all(examples)
             return
         while len(places):
-            now, places = np.split(places, [block_of(len(places))])
-            now = filled(now).astype(np.int32)
-            if isinstance(self.rows.source, HostSource):
-                block = self.rows.part(examples[now], examples)
-                self.matrix = _write_cross(self.matrix, block, now)
-            else:
-                self.matrix = _compute_cross(self.matrix, self.rows.source, examples, now)
+            now, places = np.split(places, [self.rows.block_of(len(places))])
+            now = self.rows.padded_to_block(now).astype(np.int32)
+            self.matrix = apply(_with_cross, self.matrix, examples[now], examples, now)
 
     def _compute_all(self, examples: np.ndarray) -> None:
-        """Compute the whole matrix, a large one in strips: temporaries would be larger than it."""
-        size = len(examples)
-        if isinstance(self.rows.source, HostSource):
-            self.matrix = jnp.asarray(self.rows.part(examples, examples), self.dtype)
-            return
+        """Compute the whole matrix, a large one in strips."""
+        size, apply = len(examples), self.rows.source.apply
         if self.matrix is None:
             self.matrix = self._memory(size)
-        if size <= STRIP:
-            self.matrix = _compute_at_once(self.matrix, self.rows.source, examples)
-            return
-        for begin in range(0, size, STRIP):
-            self.matrix = _compute_strip(self.matrix, self.rows.source, examples, np.int32(begin))
+        height = min(size, self.rows.tuning.strip_rows)
+        for begin in range(0, size, height):
+            begin = min(begin, size - height)
+            some = examples[begin : begin + height]
+            self.matrix = apply(_with_strip, self.matrix, some, examples, np.int32(begin))
 
     def _memory(self, size: int) -> jax.Array:
-        return SPARE.take((size, size), self.dtype)
+        return borrow((size, size), self.dtype)
 
     def release(self) -> None:
-        """Leave the memory of the matrix to others: nobody will look at it any more."""
+        """Return the memory of the matrix to the pool; do not use it afterwards."""
         if self.matrix is not None:
-            SPARE.give(self.matrix)
+            give_back(self.matrix)
         self.matrix, self.variables = None, np.empty(0, np.int64)
-
-
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
-def _compute_at_once(memory: Any, source: Source, examples: Any) -> Any:
-    return part(source, examples, examples).astype(memory.dtype)
-
-
-@partial(jax.jit, donate_argnums=0)
-def _compute_strip(matrix: Any, source: Source, examples: Any, begin: Any) -> Any:
-    some = lax.dynamic_slice(examples, (begin,), (STRIP,))
-    strip = part(source, some, examples).astype(matrix.dtype)
-    return lax.dynamic_update_slice(matrix, strip, (begin, jnp.int32(0)))
 
 
 @partial(jax.jit, donate_argnums=0, keep_unused=True)
@@ -137,12 +116,11 @@ def _gather(memory: Any, matrix: Any, places: Any) -> Any:
     return matrix[places][:, places]
 
 
-@partial(jax.jit, donate_argnums=0)
-def _compute_cross(matrix: Any, source: Source, examples: Any, places: Any) -> Any:
-    return _write_cross(matrix, part(source, examples[places], examples), places)
+def _with_strip(matrix: Any, strip: Any, begin: Any) -> Any:
+    """Return the matrix with a strip of rows in their place."""
+    return lax.dynamic_update_slice(matrix, strip.astype(matrix.dtype), (begin, jnp.int32(0)))
 
 
-@partial(jax.jit, donate_argnums=0)
-def _write_cross(matrix: Any, block: Any, places: Any) -> Any:
+def _with_cross(matrix: Any, block: Any, places: Any) -> Any:
     """Return the matrix with the block in the rows and in the columns of these places."""
     return put_cross(matrix, block.astype(matrix.dtype), places)
