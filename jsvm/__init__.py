@@ -1,4 +1,5 @@
 """Support vector machines on JAX: fast, certified, differentiable."""
+# ruff: noqa: F405 - the estimators of __all__ come from the star import, and from __getattr__
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,31 +10,9 @@ from jsvm.solvers import solve
 
 if TYPE_CHECKING:
     from jsvm import io, plots
-    from jsvm.estimators import (
-        PSVC,
-        PSVR,
-        SVC,
-        SVR,
-        AutoSVC,
-        NuSVC,
-        NuSVR,
-        OneClassSVM,
-        PSVMSelector,
-        SmallestBall,
-    )
+    from jsvm.estimators import *  # noqa: F403
 
-ESTIMATORS = (
-    "PSVC",
-    "PSVR",
-    "SVC",
-    "SVR",
-    "AutoSVC",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "PSVMSelector",
-    "SmallestBall",
-)
+    __version__: str
 
 __all__ = [
     "PSVC",
@@ -47,6 +26,7 @@ __all__ = [
     "OneClassSVM",
     "PSVMSelector",
     "SmallestBall",
+    "__version__",
     "data",
     "io",
     "keep_compiled_programs",
@@ -65,12 +45,24 @@ def __getattr__(name: str) -> Any:
     """Import what needs scikit-learn or matplotlib on first use: importing jsvm stays light."""
     import importlib
 
-    if name in ESTIMATORS:
-        return getattr(importlib.import_module("jsvm.estimators"), name)
+    if name == "__version__":
+        return _version()
     if name in ("io", "plots"):
         return importlib.import_module(f"jsvm.{name}")
+    if name in __all__:  # the only names left are those of estimators
+        return getattr(importlib.import_module("jsvm.estimators"), name)
     raise AttributeError(f"module 'jsvm' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    """Return the version of the installed package, '0+unknown' if jsvm is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("jsvm")
+    except PackageNotFoundError:
+        return "0+unknown"

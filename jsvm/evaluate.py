@@ -1,6 +1,6 @@
 """Decision values in blocks of few shapes, so that few programs are compiled."""
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -16,8 +16,8 @@ from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import scope
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix
-MANY_ENTRIES = 1_000_000  # of the kernel matrix, for which it pays to look for equal points
-SMALLEST_SHARE = 0.01  # of the points, that have to be copies
+MANY_ENTRIES = 1_000_000  # of the kernel matrix: from here on it pays to look for equal points
+SMALLEST_SHARE = 0.01  # of the points that have to be copies, or they are not merged
 
 
 def decision_values(
@@ -29,52 +29,62 @@ def decision_values(
     dtype: np.dtype,
 ) -> np.ndarray:
     """Return Σ_i β_i k(x, x_i) + b for all rows of `X` and all columns of `coefficients`."""
-    outputs = np.empty((X.shape[0], coefficients.shape[1]), dtype)
-    if points.shape[0] == 0:
-        outputs[:] = bias[None, :]
-    elif is_sparse(points) or is_sparse(X):
-        _fill_sparse(outputs, kernel, points, coefficients, bias, X)
-    else:
-        _fill_dense(outputs, kernel, points, coefficients, bias, X)
-    return outputs
+    return Predictor(Machine(kernel, points, coefficients, bias), dtype)(X)
 
 
-def _fill_dense(
-    outputs: np.ndarray,
-    kernel: Kernel,
-    points: np.ndarray,
-    coefficients: np.ndarray,
-    bias: np.ndarray,
-    X: np.ndarray,
-) -> None:
-    dtype = outputs.dtype
-    if len(X) * len(points) > MANY_ENTRIES:
-        points, coefficients = _merged(points, coefficients)
-    points = widened(kernel, points)
-    padded = bucket(len(points))
-    rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * padded)))))
-    # Widths of the parts by which products are tried to be exact, as long as some are.
-    exact = exact_widths(kernel, points.shape[1], dtype)
+class Predictor:
+    """A machine that predicts on the host's data, in one precision and on one device.
+
+    Its points are padded and uploaded at the first call, not at every one.
+
+    Parameters
+    ----------
+    machine : Machine
+        Of NumPy arrays, the points dense or sparse; one column of coefficients an output.
+    dtype : dtype
+    """
+
+    def __init__(self, machine: Machine, dtype: np.dtype) -> None:
+        self.machine, self._dtype = machine, dtype
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Return the decision values of the rows of `X`, dense or sparse, one column an output."""
+        machine = self.machine
+        values = np.empty((X.shape[0], machine.coefficients.shape[1]), self._dtype)
+        if machine.points.shape[0] == 0:
+            values[:] = machine.bias[None, :]
+        elif is_sparse(machine.points) or is_sparse(X):
+            _fill_sparse(values, machine, X)
+        else:
+            many = len(X) * len(machine.points) > MANY_ENTRIES
+            _fill_dense(values, self._without_copies if many else self._uploaded, X)
+        return values
+
+    @cached_property
+    def _uploaded(self) -> Machine:
+        return _upload(self.machine, self._dtype)
+
+    @cached_property
+    def _without_copies(self) -> Machine:
+        machine = self.machine
+        points, coefficients = _merged(machine.points, machine.coefficients)
+        if points is machine.points:
+            return self._uploaded
+        return _upload(Machine(machine.kernel, points, coefficients, machine.bias), self._dtype)
+
+
+def _upload(machine: Machine, dtype: np.dtype) -> Machine:
+    """Return the machine on the device, padded to one of few sizes."""
+    points = widened(machine.kernel, machine.points)
+    size = bucket(len(points))
+    more = (0, size - len(points))
     with scope(dtype):
-        machine = Machine(
-            kernel,
-            jnp.asarray(repeat_first(points, padded), dtype),
-            np.pad(coefficients, ((0, padded - len(points)), (0, 0))).astype(dtype),
-            bias.astype(dtype),
+        return Machine(
+            machine.kernel,
+            jnp.asarray(repeat_first(points, size), dtype),
+            jnp.asarray(np.pad(machine.coefficients, (more, (0, 0))), dtype),
+            jnp.asarray(machine.bias, dtype),
         )
-        for begin in range(0, len(X), rows):
-            block = widened(kernel, X[begin : begin + rows].astype(dtype, copy=False))
-            block, count = repeat_first(block, rows), len(block)
-            if kernel.runs_on_host():
-                values = machine(block)
-            else:
-                values = None
-                while exact and values is None:
-                    values, good = _evaluate_exactly(machine, block, exact[0])
-                    if not good:
-                        exact, values = exact[1:], None
-                values = _evaluate(machine, block) if values is None else values
-            outputs[begin : begin + rows] = np.asarray(values)[:count]
 
 
 def _merged(points: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,20 +97,32 @@ def _merged(points: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, n
     return points[first], np.stack(sums, axis=1)
 
 
-def _fill_sparse(
-    outputs: np.ndarray,
-    kernel: Kernel,
-    points: Any,
-    coefficients: np.ndarray,
-    bias: np.ndarray,
-    X: Any,
-) -> None:
-    dtype = outputs.dtype
-    rows = max(16, BLOCK_BYTES // (8 * points.shape[0]))
+def _fill_dense(values: np.ndarray, machine: Machine, X: np.ndarray) -> None:
+    kernel, (size, features), dtype = machine.kernel, machine.points.shape, values.dtype
+    rows = max(16, min(bucket(len(X)), 2 ** int(np.log2(BLOCK_BYTES / (8 * size)))))
+    # Widths of the parts in which exact products are tried; the rest of X skips what failed once.
+    exact = exact_widths(kernel, features, dtype)
+    evaluate = Machine.__call__ if kernel.runs_on_host() else _evaluate
+    with scope(dtype):
+        for begin in range(0, len(X), rows):
+            block = widened(kernel, X[begin : begin + rows].astype(dtype, copy=False))
+            block, count = repeat_first(block, rows), len(block)
+            found, good = None, False
+            while exact and not good:
+                found, good = _evaluate_exactly(machine, block, exact[0])
+                if not good:
+                    exact = exact[1:]
+            found = found if good else evaluate(machine, block)
+            values[begin : begin + rows] = np.asarray(found)[:count]
+
+
+def _fill_sparse(values: np.ndarray, machine: Machine, X: Any) -> None:
+    dtype = values.dtype
+    rows = max(16, BLOCK_BYTES // (8 * machine.points.shape[0]))
     with scope(dtype):
         for begin in range(0, X.shape[0], rows):
-            K = between_sparse(kernel, X[begin : begin + rows], points, dtype)
-            outputs[begin : begin + rows] = K @ coefficients.astype(dtype) + bias[None, :]
+            K = between_sparse(machine.kernel, X[begin : begin + rows], machine.points, dtype)
+            values[begin : begin + rows] = K @ machine.coefficients.astype(dtype) + machine.bias
 
 
 @jax.jit

@@ -1,4 +1,4 @@
-"""A fitted decision function."""
+"""A decision function: what a fit produces and what predicts."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from jsvm.solvers.status import Solution
 @register_dataclass
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """f(x) = Σ_i β_i k(x, x_i) + b, for one or several outputs.
+    """f(x) = Σ_i β_i k(x, x_i) + b, for one or several outputs; a differentiable pytree.
 
     Parameters
     ----------

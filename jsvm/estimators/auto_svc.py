@@ -1,5 +1,6 @@
 """Support vector classification that chooses its kernel and C by itself."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,10 @@ from sklearn.utils import check_random_state
 
 from jsvm import problems
 from jsvm.estimators.classifier import Classifier
+from jsvm.estimators.declaration import estimator
+from jsvm.estimators.formulation import Formulation
 from jsvm.estimators.labels import encoded
 from jsvm.estimators.parameters import whole_number
-from jsvm.estimators.two_class import Machine
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import is_sparse
 from jsvm.search import strategies
@@ -24,14 +26,31 @@ BUDGETS = {
 }
 
 
-class AutoSVC(Classifier):
-    """Support vector classifier whose kernel parameters and C are selected, then fitted to all.
+@estimator
+class Selecting:
+    """The parameter that comes before `kernel`.
+
+    The fields of the last base class come first in a dataclass.
 
     Parameters
     ----------
     strategy : {'posterior', 'likelihood', 'span_bound', 'kta', 'cross_validation'} or callable
         One of :mod:`jsvm.search.strategies`; or ``strategy(X, y, kernel, key=, budget=,
         progress=)`` that returns something with `kernel`, `C`, `value` and `history`, as they do.
+    """
+
+    strategy: Any = field(default="posterior", kw_only=False)
+
+
+@estimator
+class AutoSVC(Classifier, Selecting):
+    """Support vector classifier whose kernel parameters and C are selected, then fitted to all.
+
+    With more than two classes one kernel and one C serve all machines, and the objective of the
+    search is summed over all pairs of classes.
+
+    Parameters
+    ----------
     kernel : {'rbf', 'ard', 'general'} or Kernel
         Gaussian kernel with one width, with one for every feature, or with any covariance; or a
         kernel from whose parameters the search starts.
@@ -44,11 +63,6 @@ class AutoSVC(Classifier):
         :func:`jsvm.objectives.log_posterior`.
     max_examples : int or None
         The search sees so many examples at most, drawn at random; the fit sees all.
-    calibration : {'platt', 'sigmoid'} or None
-        Adds `predict_proba`, see :class:`SVC`.
-    tol, cache_size, dtype, multiclass, decision_function_shape, break_ties
-        Of the fit, as for :class:`SVC`. With more than two classes one kernel and one C serve all
-        machines, and the objective of the search is summed over all pairs of classes.
     time_limit : float or None
         Seconds for the search, and for the fit after it.
     progress : bool
@@ -65,10 +79,6 @@ class AutoSVC(Classifier):
     history_ : dict of arrays
         The objective and the hyperparameters during the search, see
         :class:`jsvm.search.SearchResult`.
-    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, fit_status_
-        As in scikit-learn.
-    solutions_ : list of Solution
-        One for each two-class problem, with its certificate.
 
     Examples
     --------
@@ -79,44 +89,13 @@ class AutoSVC(Classifier):
     True
     """
 
-    # Of the machines that share this code; there is no parameter for them here.
+    # The machines that share this code have these parameters; here they are fixed.
     gamma, degree, coef0, class_weight = "scale", 3, 0.0, None
     max_iter, solver, warm_start, callback, checkpoint = -1, None, False, None, None
 
-    def __init__(
-        self,
-        strategy: Any = "posterior",
-        kernel: Any = "rbf",
-        *,
-        budget: Any = None,
-        prior: Any = None,
-        max_examples: Any = 1000,
-        calibration: Any = None,
-        tol: Any = 1e-3,
-        cache_size: Any = 2000,
-        time_limit: Any = None,
-        dtype: Any = None,
-        progress: Any = False,
-        multiclass: Any = "ovo",
-        decision_function_shape: Any = "ovr",
-        break_ties: Any = False,
-        random_state: Any = None,
-    ) -> None:
-        self.strategy = strategy
-        self.kernel = kernel
-        self.budget = budget
-        self.prior = prior
-        self.max_examples = max_examples
-        self.calibration = calibration
-        self.tol = tol
-        self.cache_size = cache_size
-        self.time_limit = time_limit
-        self.dtype = dtype
-        self.progress = progress
-        self.multiclass = multiclass
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
+    budget: Any = None
+    prior: Any = None
+    max_examples: Any = 1000
 
     # No weights: the splits of a search do not treat an example of weight two as two of them.
     def fit(self, X: Any, y: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -163,8 +142,8 @@ class AutoSVC(Classifier):
             whole_number("max_examples", self.max_examples, 2)
         return super()._check_parameters()
 
-    def _machine(self) -> Machine:
-        return Machine(problems.c_svc)
+    def _formulation(self) -> Formulation:
+        return Formulation(problems.c_svc)
 
     def _cost(self, n: int, present: np.ndarray, codes: np.ndarray) -> Any:
         return self.C_

@@ -1,33 +1,25 @@
-"""Probabilities of a classifier, from decision values of examples that it was not trained on."""
+"""Probabilities of a classifier, fitted to decision values of examples left out of training."""
 
 from typing import Any
 
 import numpy as np
 
 from jsvm.estimators.sigmoid import Logistic, couple, fit_platt, fit_slope
-from jsvm.estimators.two_class import Machine, Watch, solve_all
+from jsvm.estimators.two_class import Training
 from jsvm.evaluate import decision_values
 from jsvm.kernels.sparse import is_sparse
-from jsvm.solvers import SMO
+from jsvm.solvers import Solution
 from jsvm.validation.class_pairs import TwoClass
 from jsvm.validation.splits import deal, train_and_test
 
 METHODS = {"platt": fit_platt, "sigmoid": fit_slope}
-FOLDS = 5
+FOLDS = 5  # as in LIBSVM
 
 
 def fit_sigmoids(
-    method: str,
-    machine: Machine,
-    X: Any,
-    K: Any,
-    problems: list[TwoClass],
-    weights: np.ndarray,
-    solver: SMO,
-    dtype: np.dtype,
-    seed: Any,
+    method: str, X: Any, training: Training, problems: list[TwoClass], seed: Any
 ) -> list[Logistic]:
-    """Return a sigmoid for each problem; `X` and `K` are the points and their kernel."""
+    """Return a sigmoid for each problem; `X` are the points of the training."""
     parts, held_out, kinds = [], [], row_kinds(X)
     decisions = [np.zeros(len(problem.examples)) for problem in problems]
     for k, problem in enumerate(problems):
@@ -39,13 +31,12 @@ def fit_sigmoids(
             else:
                 parts.append(part)
                 held_out.append((k, held))
-    solutions = solve_all(machine, K, parts, weights, solver, dtype, Watch()) if parts else []
+    solutions = training.solve(parts) if parts else []
     for part, solution, (k, held) in zip(parts, solutions, held_out, strict=True):
         others = problems[k].examples[held]
-        function = machine.function(solution, part.signs, weights[part.examples])
-        decisions[k][held] = _decisions(function, K, part.examples, others, dtype)
+        decisions[k][held] = _decisions(training, part, solution, others)
     return [
-        METHODS[method](f, problem.signs, weights[problem.examples])
+        METHODS[method](f, problem.signs, training.weights[problem.examples])
         for f, problem in zip(decisions, problems, strict=True)
     ]
 
@@ -67,8 +58,8 @@ def row_kinds(X: Any) -> np.ndarray:
 def _folds(kinds: np.ndarray, signs: np.ndarray, seed: int) -> np.ndarray:
     """Return the fold of every example: stratified, drawn at random, copies in the same one.
 
-    So a machine is never judged on a copy of what it was trained on, an example of weight w is w
-    copies of it, and the order of the examples does not matter.
+    So the sigmoid is never fitted to a copy of a training example, an example of weight w counts as
+    w copies of it, and the order of the examples does not matter.
     """
     distinct = [np.unique(kinds[signs == sign]) for sign in (1, -1)]
     count = max(2, min(FOLDS, *(len(some) for some in distinct)))
@@ -80,20 +71,16 @@ def _folds(kinds: np.ndarray, signs: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _decisions(
-    function: tuple[np.ndarray, float],
-    K: Any,
-    examples: np.ndarray,
-    others: np.ndarray,
-    dtype: np.dtype,
+    training: Training, problem: TwoClass, solution: Solution, others: np.ndarray
 ) -> np.ndarray:
     """Return the decision values of other examples."""
-    beta, bias = function
+    K, (beta, bias) = training.K, training.function(problem, solution)
     used = np.flatnonzero(beta)
-    points = examples[used]
+    points = problem.examples[used]
     if isinstance(K, tuple):
         kernel, X = K
         columns = beta[used, None], np.array([bias])
-        return decision_values(kernel, X[points], *columns, X[others], dtype)[:, 0]
+        return decision_values(kernel, X[points], *columns, X[others], training.dtype)[:, 0]
     return K[np.ix_(others, points)] @ beta[used] + bias
 
 
@@ -103,7 +90,7 @@ def probabilities(
     """Return the probability of every class.
 
     The columns are the decision values of pairs of classes, whose probabilities are coupled, or of
-    classes against the rest, whose probabilities are brought to sum one.
+    classes against the rest, whose probabilities are divided by their sum.
     """
     each = np.stack([s.probability(f) for s, f in zip(sigmoids, decisions.T, strict=True)], axis=1)
     if classes == 2:

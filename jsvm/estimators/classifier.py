@@ -1,19 +1,22 @@
 """What classifiers share: classes, two-class problems, votes and probabilities."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from jsvm.estimators.base import KernelMachine, present_rows
 from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
-from jsvm.estimators.grid import folds_of, kernel_of, scorer
+from jsvm.estimators.declaration import estimator
+from jsvm.estimators.formulation import Formulation
+from jsvm.estimators.grid_task import grid_task
+from jsvm.estimators.kernel_machine import KernelMachine
 from jsvm.estimators.labels import check_presence, class_factors, encoded
+from jsvm.estimators.multiclass import orientation, packed, unpacked, votes_and_confidences
 from jsvm.estimators.sigmoid import Logistic
-from jsvm.estimators.two_class import Machine, solve_all
+from jsvm.estimators.two_class import Training
+from jsvm.estimators.validation import present_rows
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part
 from jsvm.solvers import SMO
@@ -29,29 +32,45 @@ def _is_calibrated(estimator: Any) -> bool:
     return True
 
 
+@estimator
 class Classifier(ClassifierMixin, KernelMachine):
-    """A classifier made of two-class machines; what these are is left to the concrete ones."""
+    """A classifier made of two-class machines; which ones is left to the concrete classes.
 
-    def __init__(
-        self,
-        *,
-        class_weight: Any,
-        calibration: Any,
-        multiclass: Any,
-        decision_function_shape: Any,
-        break_ties: Any,
-        random_state: Any,
-        **common: Any,
-    ) -> None:
-        super().__init__(**common)
-        self.class_weight = class_weight
-        self.calibration = calibration
-        self.multiclass = multiclass
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
+    Parameters
+    ----------
+    class_weight : dict, 'balanced' or None
+        Factors of the weights of all examples of a class.
+    calibration : {'platt', 'sigmoid'} or None
+        Adds `predict_proba`, from decision values of examples left out of training. 'platt' has
+        two parameters and may contradict `predict`; 'sigmoid' has one, and `predict` is then the
+        class of largest probability, which for two classes is the sign of the decision value.
+    multiclass : {'ovo', 'ovr'}
+        One machine for every pair of classes, or for every class against the rest.
+    decision_function_shape : {'ovr', 'ovo'}
+        One column a class, or one column a pair of classes.
+    break_ties : bool
+        Break ties of votes by the decision values; needs 'ovr'.
+    random_state : int, RandomState or None
+        Of the folds of the calibration; nothing else is random.
 
-    def _machine(self) -> Machine:
+    Attributes
+    ----------
+    classes_, support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, fit_status_
+        As in scikit-learn; `dual_coef_` has one row a class with ``multiclass="ovr"``.
+    probA_, probB_ : arrays, one entry a two-class problem
+        The sigmoids, as in LIBSVM.
+    """
+
+    _numbers: ClassVar = ("dual_coef_", "intercept_", "n_support_", "multiclass")
+
+    class_weight: Any = None
+    calibration: Any = None
+    multiclass: Any = "ovo"
+    decision_function_shape: Any = "ovr"
+    break_ties: Any = False
+    random_state: Any = None
+
+    def _formulation(self) -> Formulation:
         """Return what the two-class problems are; raise ValueError if parameters are bad."""
         raise NotImplementedError
 
@@ -59,7 +78,7 @@ class Classifier(ClassifierMixin, KernelMachine):
         """Return what an example of weight one costs, for those of the n examples `present`."""
         return 1.0
 
-    def _check(self, problems: list[TwoClass], weights: np.ndarray) -> None:
+    def _check_problems(self, problems: list[TwoClass], weights: np.ndarray) -> None:
         """Raise ValueError if a problem has no solution."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -72,7 +91,7 @@ class Classifier(ClassifierMixin, KernelMachine):
         sample_weight : array of shape (n,), optional
             An example of weight w counts as w copies of it, one of weight zero is absent.
         """
-        solver, machine = self._check_parameters(), self._machine()
+        solver, formulation = self._check_parameters(), self._formulation()
         X, y, codes, weight = self._labelled(X, y, sample_weight)
         costs = weight * class_factors(self.class_weight, self.classes_, y, codes, weight)
         present = np.flatnonzero(costs > 0)
@@ -83,17 +102,15 @@ class Classifier(ClassifierMixin, KernelMachine):
         K, dtype = self._gram(X, weight), working_dtype(self.dtype)
 
         problems = self._problems(codes)
-        self._check(problems, costs)
-        self.solutions_ = solve_all(
-            machine, K, problems, costs, solver, dtype, self._watch(), self._last(problems)
-        )
-        self._report(solver)
-        self._keep_classes(X, present, codes, problems, machine, costs)
+        self._check_problems(problems, costs)
+        training = Training(formulation, K, costs, solver, dtype)
+        last = self._last_solutions([len(problem.examples) for problem in problems])
+        self._report(training.solve(problems, last, **self._options()), solver)
+        functions = list(map(training.function, problems, self.solutions_))
+        self._keep_classes(X, present, codes, problems, functions)
         if self.calibration is not None:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
-            sigmoids = fit_sigmoids(
-                self.calibration, machine, X, K, problems, costs, solver, dtype, seed
-            )
+            sigmoids = fit_sigmoids(self.calibration, X, training, problems, seed)
             self.probA_ = np.array([sigmoid.slope for sigmoid in sigmoids])
             self.probB_ = np.array([sigmoid.offset for sigmoid in sigmoids])
         return self
@@ -101,44 +118,45 @@ class Classifier(ClassifierMixin, KernelMachine):
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values: (n,) for two classes, else one column a class or a pair.
 
-        The largest column of a class is what :meth:`predict` tells; for more than two classes with
+        :meth:`predict` returns the class of the largest column; for more than two classes with
         calibration='sigmoid' these columns are the logarithms of the probabilities.
         """
-        values = self._decisions(X)
-        if len(self.classes_) == 2:
-            return values[:, 0]
+        values, classes = self._values(X), len(self.classes_)
+        if classes == 2:
+            return orientation(classes) * values[:, 0]
         if self.decision_function_shape == "ovo":
             return values
         if self.calibration == "sigmoid":
             return _logarithm(self._probabilities(values))
         if self.multiclass == "ovr":
             return values
-        return _votes_and_confidences(values, len(self.classes_))[1]
+        return votes_and_confidences(values, classes)[1]
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels; with calibration='sigmoid' those of largest probability."""
-        values = self._decisions(X)
+        values = self._values(X)
         if self.calibration == "sigmoid":
             return self.classes_[np.argmax(self._probabilities(values), axis=1)]
-        return self.classes_[self._winners(values, len(self.classes_))]
+        return self.classes_[self._winners(values)]
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of every class, in the order of `classes_`."""
-        return self._probabilities(self._decisions(X))
+        return self._probabilities(self._values(X))
 
     @available_if(_is_calibrated)
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the probabilities."""
         return _logarithm(self.predict_proba(X))
 
-    def _winners(self, decisions: np.ndarray, classes: int) -> np.ndarray:
+    def _winners(self, decisions: np.ndarray) -> np.ndarray:
         """Return the class of every row of decision values, as a number."""
+        classes = len(self.classes_)
         if classes == 2:
-            return (decisions[:, 0] > 0).astype(int)
+            return (decisions[:, 0] < 0).astype(int)
         if self.multiclass == "ovr":
             return np.argmax(decisions, axis=1)
-        votes, confidences = _votes_and_confidences(decisions, classes)
+        votes, confidences = votes_and_confidences(decisions, classes)
         return np.argmax(confidences if self.break_ties else votes, axis=1)
 
     def _check_parameters(self) -> SMO:
@@ -155,7 +173,7 @@ class Classifier(ClassifierMixin, KernelMachine):
             raise ValueError(
                 "multiclass='ovr' trains no pairs of classes; use decision_function_shape='ovr'"
             )
-        return self._solver_of_parameters()
+        return self._configured_solver()
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """Return the validated data: X, y, y as numbers, and weights; sets `classes_`."""
@@ -169,53 +187,39 @@ class Classifier(ClassifierMixin, KernelMachine):
             return one_against_rest(codes, classes)
         return one_against_one(codes, classes)
 
-    def _last(self, problems: list[TwoClass]) -> Any:
-        """Return the last solutions, if they are to start from and are of these sizes."""
-        last = getattr(self, "solutions_", []) if self.warm_start else []
-        sizes = [len(problem.examples) for problem in problems]
-        return last if [len(solution.alpha) for solution in last] == sizes else None
-
     def _keep_classes(
         self,
         X: Any,
         present: np.ndarray,
         codes: np.ndarray,
         problems: list[TwoClass],
-        machine: Machine,
-        costs: np.ndarray,
+        functions: list[tuple[np.ndarray, float]],
     ) -> None:
-        """Keep the support vectors, by class, then by index, as LIBSVM does.
-
-        Of pairs of classes, row r of a class's coefficients belongs to the r-th of the other
-        classes; of classes against the rest, each has its row.
-        """
-        n, classes = len(codes), len(self.classes_)
-        rows = classes - 1 if classes == 2 or self.multiclass == "ovo" else classes
-        coefficients, offsets = np.zeros((rows, n)), np.zeros(len(problems))
-        for k, (problem, solution) in enumerate(zip(problems, self.solutions_, strict=True)):
-            given = problem.signs, costs[problem.examples]
-            beta, offsets[k] = machine.function(solution, *given)
-            row: Any = k
-            if rows < classes and classes > 2:
-                here = codes[problem.examples]
-                a, b = here[problem.signs > 0][0], here[problem.signs < 0][0]
-                row = np.where(here == a, b - 1, a)
-            coefficients[row, problem.examples] = beta
-        used = np.flatnonzero((coefficients != 0).any(axis=0))
+        """Keep the support vectors, by class, then by index, as LIBSVM does."""
+        classes, ovr = len(self.classes_), self.multiclass == "ovr"
+        columns, offsets = zip(*functions, strict=True)
+        rows = packed(list(columns), problems, codes, classes, ovr)
+        used = np.flatnonzero((rows != 0).any(axis=0))
         used = used[np.argsort(codes[used], kind="stable")]
-        self.support_ = present[used].astype(np.int32)
-        self.support_vectors_ = self._vectors(X, used)
+        self._keep(X, present, used, rows, orientation(classes) * np.array(offsets))
         self.n_support_ = np.bincount(codes[used], minlength=classes).astype(np.int32)
-        self.dual_coef_, self.intercept_ = coefficients[:, used], offsets
-        if classes == 2:  # the positive class of a two-class machine is the second one
-            self.dual_coef_, self.intercept_ = -self.dual_coef_, -self.intercept_
+
+    def _coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        columns = unpacked(self.dual_coef_, self.n_support_, self.multiclass == "ovr")
+        return columns, orientation(len(self.classes_)) * self.intercept_
+
+    def _probabilities(self, decisions: np.ndarray) -> np.ndarray:
+        if not hasattr(self, "probA_"):
+            raise AttributeError("fitted without calibration; fit again with calibration set")
+        sigmoids = [Logistic(a, b) for a, b in zip(self.probA_, self.probB_, strict=True)]
+        pairs = self.multiclass == "ovo"
+        return probabilities(decisions, sigmoids, len(self.classes_), pairs)
 
     def _grid_task(self, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any) -> GridTask:
         """Return what :func:`jsvm.search.cross_validate` needs to know; this is left unfitted."""
         own: Any = clone(self)
-        solver, machine = own._check_parameters(), own._machine()
+        solver, formulation = own._check_parameters(), own._formulation()
         X, y, codes, weight = own._labelled(X, y, sample_weight)
-        classes = len(own.classes_)
 
         def parts(train: np.ndarray) -> list[Part]:
             given = y[train], codes[train], weight[train]
@@ -223,68 +227,16 @@ class Classifier(ClassifierMixin, KernelMachine):
             some = train[costs > 0]
             check_presence(own.classes_, codes[some])
             problems, costs = own._problems(codes[some]), costs[costs > 0]
-            own._check(problems, costs)
+            own._check_problems(problems, costs)
             return [Part(some[p.examples], p.signs, costs[p.examples]) for p in problems]
 
         def predict(decisions: np.ndarray) -> np.ndarray:
-            signed = -decisions if classes == 2 else decisions
-            return own.classes_[own._winners(signed, classes)]
+            return own.classes_[own._winners(decisions)]
 
-        return GridTask(
-            X=X,
-            kernel=kernel_of(own, X, weight),
-            folds=folds_of(own, cv, X, y),
-            parts=parts,
-            build=machine.build,
-            parameters=machine.parameters,
-            copies=1,
-            score=scorer(own, y, scoring, predict),
-            solver=solver,
-            dtype=working_dtype(own.dtype),
-        )
-
-    def _columns_of_problems(self) -> np.ndarray:
-        """Return dual coefficients as one column for each two-class problem."""
-        classes = len(self.classes_)
-        if classes == 2 or self.multiclass == "ovr":
-            return self.dual_coef_.T
-        owner = np.repeat(np.arange(classes), self.n_support_)
-        columns = []
-        for a in range(classes):
-            for b in range(a + 1, classes):
-                column = np.where(owner == a, self.dual_coef_[b - 1], 0.0)
-                columns.append(np.where(owner == b, self.dual_coef_[a], column))
-        return np.stack(columns, axis=1)
-
-    def _decisions(self, X: Any) -> np.ndarray:
-        """Return the decision values of all two-class problems."""
-        check_is_fitted(self)
-        return self._values(X, self._columns_of_problems(), self.intercept_)
-
-    def _probabilities(self, decisions: np.ndarray) -> np.ndarray:
-        if not hasattr(self, "probA_"):
-            raise AttributeError("fitted without calibration; fit again with calibration set")
-        sigmoids = [Logistic(a, b) for a, b in zip(self.probA_, self.probB_, strict=True)]
-        classes = len(self.classes_)
-        signed = -decisions if classes == 2 else decisions  # a sigmoid's positive class comes first
-        return probabilities(signed, sigmoids, classes, pairs=self.multiclass == "ovo")
+        given: Any = {"cv": cv, "scoring": scoring, "solver": solver, "copies": 1}
+        return grid_task(own, (X, y, weight), formulation, parts, predict, **given)
 
 
 def _logarithm(probabilities: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
-
-
-def _votes_and_confidences(pairs: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return votes of every class, and votes plus a share below one half of summed decisions."""
-    votes, sums = np.zeros((2, len(pairs), classes))
-    column = 0
-    for a in range(classes):
-        for b in range(a + 1, classes):
-            decision = pairs[:, column]
-            votes[:, a] += decision > 0
-            votes[:, b] += decision <= 0
-            sums[:, a] += decision
-            sums[:, b] -= decision
-            column += 1
-    return votes, votes + sums / (3 * (np.abs(sums) + 1))

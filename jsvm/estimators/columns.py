@@ -1,9 +1,10 @@
 """K as the Potential SVM takes it: columns normalised, in memory where they fit.
 
-    √w_i (K_ij − m_j) / s_j        (003, eq. 20; with weights an example counts as copies)
+    √w_i (K_ij − m_j) / s_j        (Hochreiter & Obermayer 2004, eq. 20)
 
-The same matrix serves all machines of a fit, only their targets differ. In memory it has one of few
-sizes: examples are added that weigh nothing, so that few programs are compiled.
+With weights w an example counts as w copies. The same matrix serves all machines of a fit, only
+their targets differ. In memory it has one of few sizes, so that few programs are compiled: it is
+padded with examples of weight zero.
 """
 
 from functools import partial
@@ -40,7 +41,7 @@ class Columns(NamedTuple):
     weight: np.ndarray
 
     def target(self, y: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return √w (y − b), and b, the mean of y (003, eq. 23)."""
+        """Return √w (y − b), and b, the mean of y (eq. 23)."""
         mean = float(np.average(y, weights=self.weight))
         values = np.sqrt(self.weight) * (y - mean)
         return np.pad(values, (0, self.data.shape[0] - len(values))), mean
@@ -68,7 +69,7 @@ def normalised_columns(K: MatrixData, scaling: str, weight: np.ndarray, budget: 
         padded = np.pad(weight, (0, long - length))
         found = _normalise(_values(K, (wide, long)), padded, scaling)
         rows, mean, scale = (np.asarray(values)[:count] for values in found)
-    check_finite(mean)  # that of a column which is not finite is not, either
+    check_finite(mean)  # one value that is not finite makes the mean so
     return Columns(DenseMatrix(rows), mean, scale, weight)
 
 

@@ -1,4 +1,4 @@
-"""Labels of classes: as numbers, with weights, and whether they are all there."""
+"""Labels of classes: their codes, their weights, and whether every class has examples."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
     if _are_plain(array):
         classes, codes = _counted(array)
     else:
-        check_classification_targets(y)  # it has words for what is no label
+        check_classification_targets(y)  # raises for what is no label
         classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
@@ -24,9 +24,9 @@ def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _are_plain(y: np.ndarray) -> bool:
-    """Tell whether these are labels beyond doubt: few whole numbers.
+    """Tell whether these are labels without doubt: few whole numbers.
 
-    To ask scikit-learn takes longer than to fit a small machine.
+    scikit-learn's check takes longer than to fit a small machine.
     """
     if y.ndim != 1 or y.dtype.kind not in "iuf":
         return False
@@ -35,7 +35,7 @@ def _are_plain(y: np.ndarray) -> bool:
 
 
 def _counted(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return what ``numpy.unique`` does, without sorting."""
+    """Return the same as ``numpy.unique`` with its inverse, without sorting."""
     offsets = y - y.min()
     if y.dtype.kind != "f":  # a difference of short integers may wrap around
         offsets = offsets.view(f"u{y.itemsize}")

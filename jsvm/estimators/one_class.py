@@ -7,60 +7,27 @@ from sklearn.base import OutlierMixin
 from sklearn.utils import check_array
 
 from jsvm import problems
-from jsvm.estimators.base import FLOATS, KernelMachine, from_device
+from jsvm.estimators.declaration import estimator
+from jsvm.estimators.kernel_machine import KernelMachine
 from jsvm.estimators.parameters import fraction
+from jsvm.estimators.validation import FLOATS, from_device
 from jsvm.kernels.sparse import is_sparse, squared_lengths
 from jsvm.precision import scope, working_dtype
 
 ROUNDING = 1e-12  # relative, of kernel values and their sums
 
 
+@estimator
 class OneClassSVM(OutlierMixin, KernelMachine):
     """Support of a distribution: a half-space in feature space that holds most of the examples.
 
     Parameters
     ----------
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'}, Kernel or callable
-        A callable takes (X, Z) and returns the matrix. With 'precomputed' `fit` takes the square
-        kernel matrix; `predict` takes the kernel values with all training examples, or with the
-        support vectors only (the columns `support_`).
     nu : float in (0, 1]
         Bounds the fraction of outliers from above and that of support vectors from below.
-    gamma : {'scale', 'auto'} or float
-        Parameter of the named kernels that have it.
-    degree, coef0
-        Further parameters of the named kernels.
-    tol : float
-        Largest violation of the KKT conditions.
-    cache_size : float
-        Megabytes for kernel rows that are kept.
-    max_iter : int
-        Budget of pair steps; −1 is an automatic, finite one.
-    time_limit : float or None
-        Seconds.
-    solver : SMO or None
-        Full configuration of the solver; replaces `tol`, `cache_size`, `max_iter` and `time_limit`.
-    dtype : {'float64', 'float32'} or None
-        What to compute in; None is float64 on a CPU, float32 on a GPU.
-    progress : bool
-        Show a bar with gap, objective, support vectors and kernel rows.
-    warm_start : bool
-        Start from the solution of the last `fit` if it had as many examples; its
-        coefficients are cut to the new bounds.
-    callback : function or None
-        Called after every round with a dict of numbers, see :func:`jsvm.solve`; a true return value
-        stops the fit.
-    checkpoint : path or None
-        A file from which an interrupted fit goes on, see :func:`jsvm.solve`.
 
     Attributes
     ----------
-    support_, support_vectors_, n_support_, dual_coef_, intercept_, n_iter_, fit_status_
-        As in scikit-learn.
-    kernel_ : Kernel or 'precomputed'
-        The kernel that was used, with its parameters.
-    solutions_ : list of Solution
-        One, with its certificate.
     offset_ : float
         ``decision_function = score_samples - offset_``.
 
@@ -71,42 +38,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        nu: Any = 0.5,
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 0.0,
-        tol: Any = 1e-3,
-        cache_size: Any = 2000,
-        max_iter: Any = -1,
-        time_limit: Any = None,
-        solver: Any = None,
-        dtype: Any = None,
-        progress: Any = False,
-        warm_start: Any = False,
-        callback: Any = None,
-        checkpoint: Any = None,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            solver=solver,
-            dtype=dtype,
-            progress=progress,
-            warm_start=warm_start,
-            callback=callback,
-            checkpoint=checkpoint,
-        )
-        self.nu = nu
+    nu: Any = 0.5
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
         """Train on the rows of `X` (a kernel matrix for 'precomputed').
@@ -118,22 +50,22 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         sample_weight : array of shape (n,), optional
             An example of weight w counts as w copies of it, one of weight zero is absent.
         """
-        solver, nu = self._solver_of_parameters(), fraction("nu", self.nu)
+        solver, nu = self._configured_solver(), fraction("nu", self.nu)
         X = self._read(X)
         X, weight, present = self._present(X, self._weights(X, sample_weight))
         program = problems.one_class(self._gram(X, weight), nu, weight)
         solution = self._solve(program, solver)
-        self._keep(X, present, solution.alpha, float(solution.bias))
+        self._keep_single(X, present, solution.alpha, float(solution.bias))
         self.offset_ = -float(solution.bias)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the signed height above the boundary; negative for outliers.
 
-        What is within rounding error of the boundary is on it: a support vector is no outlier by
-        chance.
+        Values within rounding error of the boundary are zero, so that a support vector on it is
+        never an outlier.
         """
-        values = self._output(X)
+        values = self._values(X)[:, 0]
         rounding = ROUNDING * (np.abs(values + self.offset_) + abs(self.offset_))
         return np.where(np.abs(values) <= rounding, 0.0, values)
 
@@ -146,44 +78,12 @@ class OneClassSVM(OutlierMixin, KernelMachine):
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
 
+@estimator
 class SmallestBall(KernelMachine):
-    """The smallest ball in feature space that holds all examples (004, section 9.1.4).
+    """The smallest ball in feature space that holds all examples (Glasmachers 2008, section 9.1.4).
 
     Its centre is Σ_i α_i φ(x_i) with Σ α_i = 1. Weights do not matter, except that an example of
     weight zero is absent.
-
-    Parameters
-    ----------
-    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'}, Kernel or callable
-        A callable takes (X, Z) and returns the matrix. With 'precomputed' `fit` takes the square
-        kernel matrix; `predict` takes the kernel values with all training examples, or with the
-        support vectors only (the columns `support_`).
-    gamma : {'scale', 'auto'} or float
-        Parameter of the named kernels that have it.
-    degree, coef0
-        Further parameters of the named kernels.
-    tol : float
-        Largest violation of the KKT conditions.
-    cache_size : float
-        Megabytes for kernel rows that are kept.
-    max_iter : int
-        Budget of pair steps; −1 is an automatic, finite one.
-    time_limit : float or None
-        Seconds.
-    solver : SMO or None
-        Full configuration of the solver; replaces `tol`, `cache_size`, `max_iter` and `time_limit`.
-    dtype : {'float64', 'float32'} or None
-        What to compute in; None is float64 on a CPU, float32 on a GPU.
-    progress : bool
-        Show a bar with gap, objective, support vectors and kernel rows.
-    warm_start : bool
-        Start from the solution of the last `fit` if it had as many examples; its
-        coefficients are cut to the new bounds.
-    callback : function or None
-        Called after every round with a dict of numbers, see :func:`jsvm.solve`; a true return value
-        stops the fit.
-    checkpoint : path or None
-        A file from which an interrupted fit goes on, see :func:`jsvm.solve`.
 
     Attributes
     ----------
@@ -193,10 +93,6 @@ class SmallestBall(KernelMachine):
         Of the ball.
     squared_norm_ : float
         ‖centre‖².
-    kernel_ : Kernel or 'precomputed'
-        The kernel that was used, with its parameters.
-    solutions_ : list of Solution
-        One, with its certificate.
 
     Examples
     --------
@@ -204,41 +100,6 @@ class SmallestBall(KernelMachine):
     >>> round(ball.radius_, 6), [round(float(d), 6) for d in ball.decision_function([[2.0], [5.0]])]
     (2.0, [2.0, -1.0])
     """
-
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "scale",
-        degree: Any = 3,
-        coef0: Any = 0.0,
-        tol: Any = 1e-3,
-        cache_size: Any = 2000,
-        max_iter: Any = -1,
-        time_limit: Any = None,
-        solver: Any = None,
-        dtype: Any = None,
-        progress: Any = False,
-        warm_start: Any = False,
-        callback: Any = None,
-        checkpoint: Any = None,
-    ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            tol=tol,
-            cache_size=cache_size,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            solver=solver,
-            dtype=dtype,
-            progress=progress,
-            warm_start=warm_start,
-            callback=callback,
-            checkpoint=checkpoint,
-        )
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SmallestBall":
         """Find the ball around the rows of `X` (a kernel matrix for 'precomputed').
@@ -250,12 +111,12 @@ class SmallestBall(KernelMachine):
         sample_weight : array of shape (n,), optional
             An example of weight zero is absent; other weights do not matter.
         """
-        solver = self._solver_of_parameters()
+        solver = self._configured_solver()
         X = self._read(X)
         X, weight, present = self._present(X, self._weights(X, sample_weight))
         program = problems.smallest_ball(self._gram(X, weight))
         solution = self._solve(program, solver)
-        self._keep(X, present, solution.alpha, 0.0)
+        self._keep_single(X, present, solution.alpha, 0.0)
         # f = ½αᵀKα − lᵀα with l = ½ diag K, and no G = l − Kα exceeds λ by more than the violation:
         # with it in R² = 2λ + αᵀKα the ball holds all examples, whatever the tolerance.
         half = np.asarray(program.linear)
@@ -275,7 +136,7 @@ class SmallestBall(KernelMachine):
         diagonal : array of shape (n,), optional
             k(x, x) of every row; needed with 'precomputed', where `X` does not tell.
         """
-        inner = self._output(X)
+        inner = self._values(X)[:, 0]
         diagonal = self._diagonal(X) if diagonal is None else np.asarray(diagonal)
         if diagonal.shape != inner.shape:
             raise ValueError(f"diagonal must hold {len(inner)} numbers, not {diagonal.shape}")

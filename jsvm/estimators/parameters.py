@@ -7,14 +7,14 @@ import numpy as np
 
 
 def fraction(name: str, value: Any) -> float:
-    """Return a number in (0, 1]; raise ValueError if it is none."""
+    """Return a number in (0, 1]; raise ValueError otherwise."""
     if not _is_number(value) or not 0 < float(value) <= 1:
         raise ValueError(f"{name}={value!r} must be in (0, 1]")
     return float(value)
 
 
 def at_least(name: str, value: Any, least: float) -> float:
-    """Return a finite number not below `least`; raise ValueError if it is none."""
+    """Return a finite number not below `least`; raise ValueError otherwise."""
     if not _is_number(value) or not least <= float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number >= {least}")
     return float(value)
@@ -38,36 +38,17 @@ def positive_cost(C: Any) -> float:
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """Return a whole number not below `least`; raise ValueError if it is none."""
+    """Return a whole number not below `least`; raise ValueError otherwise."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number >= {least}")
     return int(value)
 
 
 def one_of(name: str, value: Any, known: tuple[Any, ...]) -> Any:
-    """Return one of the known values; raise ValueError if it is none."""
+    """Return one of the known values; raise ValueError otherwise."""
     if not isinstance(value, str | None) or value not in known:
         raise ValueError(f"{name}={value!r} must be one of {known}")
     return value
-
-
-def solver_of(estimator: Any, kind: type) -> Any:
-    """Return the solver that the parameters describe; raise ValueError if they are bad."""
-    whole_number("max_iter", estimator.max_iter, -1)
-    if isinstance(estimator.solver, kind):
-        return estimator.solver
-    if estimator.solver is not None:
-        raise ValueError(f"solver={estimator.solver!r} must be None or a solvers.{kind.__name__}")
-    for name in ("tol", "cache_size"):
-        value = getattr(estimator, name)
-        if not isinstance(value, numbers.Real) or not float(value) > 0:
-            raise ValueError(f"{name}={value!r} must be a positive number")
-    return kind(
-        tol=float(estimator.tol),
-        max_steps=None if estimator.max_iter == -1 else int(estimator.max_iter),
-        time_limit=estimator.time_limit,
-        cache_size=float(estimator.cache_size),
-    )
 
 
 def _is_number(value: Any) -> bool:

@@ -1,36 +1,37 @@
 """Feature selection with the Potential SVM."""
 
 import numbers
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jsvm.estimators.base import FLOATS, from_device, status_of
 from jsvm.estimators.columns import normalised_columns
+from jsvm.estimators.declaration import estimator
+from jsvm.estimators.kernel_estimator import Estimator
 from jsvm.estimators.labels import against_rest, encoded
 from jsvm.estimators.parameters import (
     at_least,
     fraction,
     one_of,
     positive_cost,
-    solver_of,
     whole_number,
 )
 from jsvm.estimators.support_features import Support, SupportPath
+from jsvm.estimators.validation import FLOATS, from_device
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, as_matrix_data
 from jsvm.solvers import PSMO, Solution
 
-PART = 0.2  # of ‖Kᵀy‖∞: ε unless something is asked for
+DEFAULT_EPSILON = 0.2  # of ‖Kᵀy‖∞, if neither ε nor a number of features is given
 
 
-class PSVMSelector(SelectorMixin, BaseEstimator):
-    """Selection of features by the Potential SVM (003, section 2.4.6).
+@estimator
+class PSVMSelector(SelectorMixin, Estimator):
+    """Selection of features by the Potential SVM (Hochreiter & Obermayer 2004, section 2.4.6).
 
     With K = X, columns normalised, ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ is minimised over −C ≤ α ≤ C: a feature
     is used only if its correlation with the residual would otherwise exceed ε. The features with
@@ -51,8 +52,8 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
     C : float
         Bound of |α_j|.
     scaling : {'length', 'variance'}
-        Columns have mean zero and length one, or variance one as in 003: the same machines, with
-        ε √n times as large and C √n times as small.
+        Columns have mean zero and length one, or variance one as in the paper: the same
+        machines, with ε √n times as large and C √n times as small.
     target : {'auto', 'classes', 'values'}
         Whether y are labels of classes or real values. 'auto' decides by scikit-learn's
         `type_of_target`: strings, booleans and whole numbers are labels, even as floats, so give
@@ -60,7 +61,7 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
         and the largest |α_j| counts.
     n_resamples : int
         Number of further runs on random parts of the examples ("multiple runs to obtain stable
-        results", 003, section 3.3.3), of the same fraction of every class and without repetition.
+        results", section 3.3.3), of the same fraction of every class and without repetition.
         Selection and ranking are then by how often a feature is a support feature, then by its mean
         |α_j|. ε is that of all examples, times √(m/n) (m/n for scaling='variance') for m of n
         examples, which is the same threshold of correlation.
@@ -80,8 +81,6 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
     solver : PSMO or None
         Full configuration of the solver; replaces `tol` (its own is no fraction), `cache_size`,
         `max_iter` and `time_limit`.
-    dtype : {'float64', 'float32'} or None
-        What to compute in; None is float64 on a CPU, float32 on a GPU.
     random_state : int, RandomState or None
         Of the random parts of the examples; nothing else is random.
 
@@ -97,7 +96,7 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
         The coefficients α in the normalisation.
     importance_bound_ : array of the shape of `alpha_`
         By how much Σ_i r_i² / (2n) grows at most if the feature is taken out of the machine
-        (003, eq. 43): (ε|α_j| + ½α_j²)/n for columns of length one, ε|α_j|/n + ½α_j² for variance
+        (eq. 43): (ε|α_j| + ½α_j²)/n for columns of length one, ε|α_j|/n + ½α_j² for variance
         one; where |α_j| = C the correlation with the residual takes the place of ε.
     ranking_ : array of int of shape (P,)
         1 is the largest |α_j|; features with α_j = 0 follow, those nearest to the threshold first.
@@ -119,43 +118,17 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
     ((569, 5), [7, 20, 21, 27, 28])
     """
 
-    support_: np.ndarray
+    _solver_type: ClassVar[Any] = PSMO
 
-    # Whatever is given is stored; fit checks it, as scikit-learn asks.
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        n_features_to_select: Any = None,
-        C: Any = np.inf,
-        scaling: Any = "length",
-        target: Any = "auto",
-        n_resamples: Any = 0,
-        resample_fraction: Any = 0.8,
-        threshold: Any = 0.5,
-        tol: Any = 1e-3,
-        cache_size: Any = 2000,
-        max_iter: Any = -1,
-        time_limit: Any = None,
-        solver: Any = None,
-        dtype: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.n_features_to_select = n_features_to_select
-        self.C = C
-        self.scaling = scaling
-        self.target = target
-        self.n_resamples = n_resamples
-        self.resample_fraction = resample_fraction
-        self.threshold = threshold
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.solver = solver
-        self.dtype = dtype
-        self.random_state = random_state
+    epsilon: Any = None
+    n_features_to_select: Any = None
+    C: Any = np.inf
+    scaling: Any = "length"
+    target: Any = "auto"
+    n_resamples: Any = 0
+    resample_fraction: Any = 0.8
+    threshold: Any = 0.5
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -182,14 +155,16 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
         if self.epsilon is None and wanted is not None:
             support = path.with_count(wanted)
         else:
-            support = path.at(PART * path.largest if self.epsilon is None else float(self.epsilon))
+            support = path.at(
+                DEFAULT_EPSILON * path.largest if self.epsilon is None else float(self.epsilon)
+            )
         self.epsilon_, self.solutions_ = support.epsilon, support.solutions
         self.n_iter_ = path.steps
         self._describe(support, path.correlations(support), len(y))
         runs = self._resample(X, targets, codes, solver)
         self._select(wanted)
         tol = path.tolerance(support.epsilon)
-        self.fit_status_ = status_of(self, self.solutions_ + runs, tol, stacklevel=3)
+        self.fit_status_ = self._status_of(self.solutions_ + runs, tol, stacklevel=3)
         return self
 
     def _get_support_mask(self) -> Any:
@@ -205,7 +180,7 @@ class PSVMSelector(SelectorMixin, BaseEstimator):
         whole_number("n_resamples", self.n_resamples, 0)
         fraction("resample_fraction", self.resample_fraction)
         fraction("threshold", self.threshold)
-        return solver_of(self, PSMO)
+        return self._configured_solver()
 
     def _wanted(self, features: int) -> int | None:
         """Return the number of features that is asked for."""

@@ -1,12 +1,12 @@
 """From decision values to probabilities: P(positive | f) = 1 / (1 + exp(A f + B)).
 
-Platt's sigmoid has two parameters (004, section 9.2.1), fitted by maximum likelihood on targets
-that his uniform prior moves away from 0 and 1,
+Platt's sigmoid has two parameters (Glasmachers 2008, section 9.2.1), fitted by maximum likelihood
+on targets that his uniform prior moves away from 0 and 1,
 
     t₊ = (N₊ + 1) / (N₊ + 2),    t₋ = 1 / (N₋ + 2),
 
 so that there is a finite optimum also where the decision values separate the classes. The sigmoid
-of 004, section 9.2.2 has B = 0: σ(0) = ½, and the probability never contradicts the sign of f. The
+of section 9.2.2 there has B = 0: σ(0) = ½, and the probability never contradicts the sign of f. The
 negative log-likelihood is convex, and Newton's method with backtracking finds its minimum.
 """
 
@@ -17,15 +17,16 @@ from jaxtyping import Float, Real
 
 from jsvm._typing import Array
 
+# Of Newton's method, as in LIBSVM where it has the same parameter.
 MOST_STEPS = 100
-SHORTEST = 1e-10  # of a step, as a part of Newton's
-SUFFICIENT = 1e-4  # decrease, as a part of what the slope promises
-PRECISION = 1e-10  # of the gradient, relative to the weight of all examples
-LEAST_SLOPE = 1e-3  # of −A at the largest |f|: the sigmoid of one parameter stays increasing
+SHORTEST_STEP = 1e-10  # relative to Newton's
+SUFFICIENT_DECREASE = 1e-4  # relative to what the slope promises
+GRADIENT_TOLERANCE = 1e-10  # relative to the weight of all examples
+LEAST_SLOPE = 1e-3  # of −A times the largest |f|: the sigmoid of one parameter stays increasing
 
 
 class Logistic(NamedTuple):
-    """A and B."""
+    """A sigmoid P(positive | f) = 1 / (1 + exp(A f + B)): A is the slope, B the offset."""
 
     slope: float
     offset: float
@@ -61,9 +62,9 @@ def fit_platt(
     True
     """
     f, positive, weight = _prepared(decisions, signs, weight)
-    targets, (more, fewer) = _targets(positive, weight)
+    targets, (positives, negatives) = _targets(positive, weight)
     design = np.stack([f, np.ones_like(f)], axis=1)
-    start = np.array([0.0, np.log((fewer + 1.0) / (more + 1.0))])
+    start = np.array([0.0, np.log((negatives + 1.0) / (positives + 1.0))])
     slope, offset = _newton(design, targets, weight, start)
     return Logistic(float(slope), float(offset))
 
@@ -89,7 +90,7 @@ def couple(pairwise: Float[Array, "n pairs"], classes: int) -> Float[Array, "n c
     """Return the probabilities of the classes from those of all pairs of them.
 
     With r_ab the probability of a against b, the p ≥ 0 of sum one that minimises
-    Σ_{a≠b} (r_ba p_a − r_ab p_b)² (Wu, Lin and Weng 2004, their second method, LIBSVM's too); one
+    Σ_{a≠b} (r_ba p_a − r_ab p_b)² (the second method of Wu, Lin and Weng 2004, also LIBSVM's); one
     linear system for each example.
 
     Examples
@@ -124,8 +125,11 @@ def _prepared(
 
 
 def _targets(positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
-    more, fewer = float(weight[positive].sum()), float(weight[~positive].sum())
-    return np.where(positive, (more + 1) / (more + 2), 1 / (fewer + 2)), (more, fewer)
+    positives, negatives = float(weight[positive].sum()), float(weight[~positive].sum())
+    return np.where(positive, (positives + 1) / (positives + 2), 1 / (negatives + 2)), (
+        positives,
+        negatives,
+    )
 
 
 def _newton(
@@ -145,19 +149,19 @@ def _newton(
     for _ in range(MOST_STEPS):
         p = _logistic(-(design @ parameters))  # P(positive)
         gradient = design.T @ (weight * (targets - p))
-        if np.abs(gradient).max() <= PRECISION * weight.sum():
+        if np.abs(gradient).max() <= GRADIENT_TOLERANCE * weight.sum():
             break
         hessian = design.T @ (design * (weight * p * (1.0 - p))[:, None])
         scale = np.trace(hessian) + np.finfo(float).tiny
         step = -np.linalg.solve(hessian + scale * ridge, gradient)
         length, slope = 1.0, float(gradient @ step)
-        while length >= SHORTEST:
+        while length >= SHORTEST_STEP:
             tried = loss(parameters + length * step)
-            if tried <= value + SUFFICIENT * length * slope:
+            if tried <= value + SUFFICIENT_DECREASE * length * slope:
                 break
             length /= 2.0
         else:
-            break  # rounding: no step makes it better
+            break  # the limit of rounding: no step decreases the loss
         parameters, value = parameters + length * step, tried
     return parameters / unit
 

@@ -1,8 +1,8 @@
 """The support features for one ε after another, and the ε that gives a wanted number of them.
 
-From ε = ‖Kᵀy‖∞ on no feature has a larger correlation than ε, and all α are zero; below, features
-enter one after the other, and some leave again: their number need not fall with ε, nor take every
-value. Each problem starts from the last solution, which is near.
+For ε ≥ ‖Kᵀy‖∞ no feature has a larger correlation than ε, and all α are zero. For smaller ε
+features enter one after the other, and some leave again: their number is not monotonic in ε, and
+need not take every value. Each problem starts from the solution of the last ε.
 """
 
 from dataclasses import replace
@@ -14,8 +14,8 @@ from jsvm import problems
 from jsvm.estimators.columns import Columns
 from jsvm.solvers import PSMO, Solution, solve
 
-LOWEST = 2.0**-17  # of ‖Kᵀy‖∞: how far down ε is looked for
-BISECTIONS = 20
+SMALLEST_EPSILON = 2.0**-17  # of ‖Kᵀy‖∞: the search for ε ends there
+BISECTIONS = 20  # of the logarithm of ε: its factor 2 becomes one of 1 + 7e-7
 
 
 class Support(NamedTuple):
@@ -56,7 +56,7 @@ class SupportPath:
 
     @property
     def largest(self) -> float:
-        """‖Kᵀy‖∞, the ε from which on nothing is selected."""
+        """‖Kᵀy‖∞; at this ε and above nothing is selected."""
         return max(float(np.abs(program.linear).max()) for program in self._programs)
 
     def at(self, epsilon: float) -> Support:
@@ -76,14 +76,13 @@ class SupportPath:
         return self._solver.tol * (unit if self._relative else 1.0)
 
     def with_count(self, count: int) -> Support:
-        """Return the machines at a large ε that gives at least so many support features.
+        """Return the machines at the largest ε found with at least `count` support features.
 
-        ε is halved until there are so many, and then found by bisection of its logarithm until
-        there are exactly so many, or the next larger ε gives fewer. If no ε gives so many, the one
-        with the most is taken.
+        ε is halved until there are so many, and then its logarithm is bisected until there are
+        exactly so many. If no ε gives so many, the one with the most is taken.
         """
         low = most = self.at(self.largest)
-        while low.size < count and low.epsilon > LOWEST * self.largest:
+        while low.size < count and low.epsilon > SMALLEST_EPSILON * self.largest:
             low = self.at(low.epsilon / 2)
             most = low if low.size > most.size else most
         if low.size < count:

@@ -1,10 +1,9 @@
 """The two-class problems of a multiclass data set.
 
-On a CPU they are solved one after the other: a batch would be too, by a program of its own. On
-other devices they are one batch where they fit.
+On a CPU they are solved one after the other: a batch would need a program of its own and be no
+faster. On other devices they are one batch if the matrices fit into BATCH_BYTES.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.kernels import Kernel
+from jsvm.estimators.formulation import Formulation
+from jsvm.estimators.kernel_estimator import numbered
 from jsvm.numerics.padding import bucket, repeat_first, widened
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
@@ -23,81 +23,62 @@ from jsvm.solvers.starts import near
 from jsvm.validation.class_pairs import TwoClass
 from jsvm.validation.parts import Part, stacked
 
-BATCH_BYTES = 2**28
+BATCH_BYTES = 2**28  # of all matrices that are solved together on a device other than a CPU
 
 
-class Watch(NamedTuple):
-    """How a fit is watched: see :func:`jsvm.solve`."""
+class Training(NamedTuple):
+    """What the problems of a fit share; `K` is the whole matrix or a pair ``(kernel, X)``."""
 
-    progress: bool = False
-    callback: Callable[[dict[str, Any]], Any] | None = None
-    checkpoint: Any = None
+    formulation: Formulation
+    K: Any
+    weights: np.ndarray
+    solver: SMO
+    dtype: np.dtype
 
+    def solve(
+        self,
+        problems: list[TwoClass],
+        last: list[Solution] | None = None,
+        *,
+        checkpoint: Any = None,
+        **options: Any,
+    ) -> list[Solution]:
+        """Solve all problems; with solutions to start from, one by one.
 
-def as_solved(
-    solution: Solution, signs: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """Return coefficients and offset of a solution as they are."""
-    return solution.alpha, float(solution.bias)
+        The options are those of :func:`jsvm.solve`; of several problems each has its own
+        checkpoint, and a batch has none.
+        """
+        largest = bucket(max(len(problem.examples) for problem in problems))
+        needed = self.dtype.itemsize * (len(self.weights) ** 2 + len(problems) * largest**2)
+        pays = default_platform() != "cpu" and needed <= BATCH_BYTES
+        if len(problems) > 1 and pays and last is None:
+            return self._solve_together(problems, **options)
+        solutions = []
+        for k, (some, signs) in enumerate(problems):
+            program = self.formulation.program(_part(self.K, some), signs, self.weights[some])
+            start = None if last is None else near(last[k].alpha, program)
+            options["checkpoint"] = numbered(checkpoint, k, len(problems))
+            solutions.append(solve(program, self.solver, start, dtype=self.dtype, **options))
+        return solutions
 
+    def function(self, problem: TwoClass, solution: Solution) -> tuple[np.ndarray, float]:
+        """Return coefficients and offset of the decision function of a solved problem."""
+        weights = self.weights[problem.examples]
+        return self.formulation.function(solution, problem.signs, weights)
 
-class Machine(NamedTuple):
-    """What a two-class problem is, as a program and as a function.
-
-    ``build(K, signs, weights, *parameters)`` is compiled in, the numbers are not;
-    ``function(solution, signs, weights)`` gives coefficients and offset of the decision function.
-    """
-
-    build: Callable[..., QuadraticProgram]
-    parameters: tuple[float, ...] = ()
-    function: Callable[[Solution, np.ndarray, np.ndarray], tuple[np.ndarray, float]] = as_solved
-
-    def program(self, K: Any, signs: Any, weights: Any) -> QuadraticProgram:
-        """Return the program of some examples."""
-        return self.build(K, signs, weights, *self.parameters)
-
-
-def solve_all(
-    machine: Machine,
-    K: np.ndarray | tuple[Kernel, np.ndarray],
-    problems: list[TwoClass],
-    weights: np.ndarray,
-    solver: SMO,
-    dtype: np.dtype,
-    watch: Watch,
-    last: list[Solution] | None = None,
-) -> list[Solution]:
-    """Solve all problems; `K` is the whole matrix or a pair ``(kernel, X)``.
-
-    With solutions to start from they are solved one by one. Of several problems each has its own
-    checkpoint, the given name with its number; a batch has none.
-    """
-    largest = bucket(max(len(problem.examples) for problem in problems))
-    n = len(weights)
-    needed = dtype.itemsize * (n * n + len(problems) * largest**2)
-    pays = default_platform() != "cpu" and needed <= BATCH_BYTES
-    if len(problems) > 1 and pays and last is None:
-        return _solve_together(machine, K, problems, weights, solver, dtype, watch)
-    solutions = []
-    for k, problem in enumerate(problems):
-        path = watch.checkpoint
-        if path is not None and len(problems) > 1:
-            path = f"{path}.{k}"
-        some = problem.examples
-        program = machine.program(_part(K, some), problem.signs, weights[some])
-        start = None if last is None else near(last[k].alpha, program)
-        solutions.append(
-            solve(
-                program,
-                solver,
-                start,
-                dtype=dtype,
-                progress=watch.progress,
-                callback=watch.callback,
-                checkpoint=path,
-            )
-        )
-    return solutions
+    def _solve_together(
+        self, problems: list[TwoClass], progress: bool = False, callback: Any = None
+    ) -> list[Solution]:
+        parts = [Part(*problem, self.weights[problem.examples]) for problem in problems]
+        build, parameters, _ = self.formulation
+        with scope(self.dtype):
+            matrix = _matrix(self.K, self.dtype)
+            batch = _cut(build, parameters, matrix, *stacked(parts, self.dtype))
+        monitor = Monitor(self.solver.time_limit, progress, callback)
+        solutions = solve_batch(batch, self.solver, dtype=self.dtype, monitor=monitor)
+        counts = [len(problem.examples) for problem in problems]
+        computed = isinstance(self.K, tuple)
+        return [_member(solutions, p, n, n if computed else 0) for p, n in enumerate(counts)]
 
 
 def _part(K: Any, some: np.ndarray) -> Any:
@@ -105,26 +86,6 @@ def _part(K: Any, some: np.ndarray) -> Any:
     if len(some) == (K[1] if isinstance(K, tuple) else K).shape[0]:
         return K
     return (K[0], K[1][some]) if isinstance(K, tuple) else K[np.ix_(some, some)]
-
-
-def _solve_together(
-    machine: Machine,
-    K: Any,
-    problems: list[TwoClass],
-    weights: np.ndarray,
-    solver: SMO,
-    dtype: np.dtype,
-    watch: Watch,
-) -> list[Solution]:
-    stack = stacked([Part(*problem, weights[problem.examples]) for problem in problems], dtype)
-    with scope(dtype):
-        matrix = _matrix(K, dtype)
-        batch = _cut(machine.build, machine.parameters, matrix, *stack)
-    monitor = Monitor(solver.time_limit, watch.progress, watch.callback)
-    solutions = solve_batch(batch, solver, dtype=dtype, monitor=monitor)
-    counts = [len(problem.examples) for problem in problems]
-    computed = isinstance(K, tuple)
-    return [_member(solutions, p, n, n if computed else 0) for p, n in enumerate(counts)]
 
 
 def _matrix(K: Any, dtype: np.dtype) -> Any:

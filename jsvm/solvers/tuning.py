@@ -43,7 +43,7 @@ class Tuning:
     look_sweeps: int = tuned(20, "pair steps per variable", "the same, for large tiles", 1)
     max_attempts: int = tuned(20, "fresh gradients", "contradictions of the running one: safety", 1)
     polish_turns: int = tuned(6, "turns", "after the gap has passed: digits against time", 1)
-    polish_ulps: float = tuned(256, "units in the last place", "polishing ends: rounding of G", 1)
+    polish_ulps: float = tuned(256.0, "units in the last place", "polishing ends: rounding of G", 1)
 
     # The block step.
     max_factors: int = tuned(8, "factorisations", "of one block step: Table 7.1", 1)

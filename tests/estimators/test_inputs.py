@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
 from jsvm.estimators.labels import encoded
-from jsvm.estimators.plain import are_plain
+from jsvm.estimators.validation import are_plain
 
 datasets: Any = untyped_datasets
 

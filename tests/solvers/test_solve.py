@@ -295,7 +295,7 @@ def test_the_budget_of_steps_is_kept_and_resumed():
     assert solve(program, SMO(max_steps=0)).status == Status.MAX_STEPS
 
 
-SHORT_TURNS = SMO(block=False, tol=1e-6, tuning=Tuning(turn_work=1, shortest_turn=7))
+SHORT_TURNS = SMO(block=False, tol=1e-6, tuning=Tuning(turn_work=1.0, shortest_turn=7))
 
 
 def test_turns_do_not_change_the_path():

@@ -1,4 +1,4 @@
-"""Row objects: what the examples are compared with (003, section 2.4.3).
+"""Row objects: what the examples are compared with (Hochreiter & Obermayer 2004, section 2.4.3).
 
 The columns of K = k(X, Z) belong to the rows of Z, which may be
 
@@ -22,8 +22,8 @@ from jsvm.estimators.parameters import whole_number
 from jsvm.kernels.sparse import is_sparse
 
 NAMES = ("samples", "features", "centers", "axes")
-CENTERS = 50  # unless a number is given
-ROUNDING = 1e-10  # of the widest axis: along a narrower one X does not vary
+DEFAULT_CENTERS = 50
+NARROWEST_AXIS = 1e-10  # of the widest: along a narrower one X varies by rounding only
 
 
 def check_rows(rows: Any, n_rows: Any, precomputed: bool) -> str | None:
@@ -55,7 +55,7 @@ def given_points(rows: Any, features: int) -> Any:
 def centers(X: Any, weight: np.ndarray, n_rows: int | None, random_state: Any) -> np.ndarray:
     """Return the centres that k-means finds."""
     different = int(row_kinds(X).max()) + 1
-    count = _count(n_rows, min(CENTERS, different), different, "different examples")
+    count = _count(n_rows, min(DEFAULT_CENTERS, different), different, "different examples")
     means = KMeans(count, random_state=random_state).fit(X, sample_weight=weight)
     return np.asarray(means.cluster_centers_, np.float64)
 
@@ -73,7 +73,7 @@ def axes(X: Any, weight: np.ndarray, n_rows: int | None) -> np.ndarray:
         widths, vectors = _of_products(X, mean, root)
     else:
         _, widths, vectors = np.linalg.svd(root[:, None] * (X - mean), full_matrices=False)
-    vectors = vectors[: max(1, np.count_nonzero(widths > ROUNDING * widths[0]))][:count]
+    vectors = vectors[: max(1, np.count_nonzero(widths > NARROWEST_AXIS * widths[0]))][:count]
     largest = np.abs(vectors).argmax(axis=1)
     return vectors * np.sign(vectors[np.arange(len(vectors)), largest])[:, None]
 
@@ -92,7 +92,7 @@ def _of_products(X: Any, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray
         squares, left = np.linalg.eigh(products)
         vectors = np.asarray((weighted.T @ left).T) - np.outer(root @ left, mean)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
-    # The square root of a rounding error is no small number.
+    # Rounding errors of the squares would be large as widths: they are set to zero.
     squares = np.where(squares > 1e-13 * squares.max(initial=0.0), squares, 0.0)
     return np.sqrt(squares)[::-1], vectors[::-1]
 

@@ -8,6 +8,10 @@ from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 from sklearn.model_selection import check_cv
 
+from jsvm.estimators.formulation import Formulation
+from jsvm.precision import working_dtype
+from jsvm.search import GridTask, Part
+
 
 def folds_of(estimator: Any, cv: Any, X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the training and test examples of every fold, those that GridSearchCV would use."""
@@ -15,8 +19,22 @@ def folds_of(estimator: Any, cv: Any, X: Any, y: np.ndarray) -> list[tuple[np.nd
     return [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, y)]
 
 
-def kernel_of(estimator: Any, X: Any, weight: np.ndarray) -> Callable[[Any], Any]:
-    """Return the function from γ to the kernel of an estimator."""
+def grid_task(
+    estimator: Any,
+    data: tuple[Any, np.ndarray, np.ndarray],
+    formulation: Formulation,
+    parts: Callable[[np.ndarray], list[Part]],
+    predict: Callable[[np.ndarray], np.ndarray],
+    *,
+    cv: Any,
+    scoring: Any,
+    solver: Any,
+    copies: int,
+) -> GridTask:
+    """Return the task of an estimator; `data` are the validated X, y and weights."""
+    X, y, weight = data
+    if scoring is None:
+        scoring = _accuracy if is_classifier(estimator) else r2_score
 
     def kernel(gamma: Any) -> Any:
         if estimator._precomputed:
@@ -24,20 +42,23 @@ def kernel_of(estimator: Any, X: Any, weight: np.ndarray) -> Callable[[Any], Any
         gamma = estimator.gamma if gamma is None else float(gamma)
         return estimator._kernel_with(gamma, X, weight)
 
-    return kernel
-
-
-def scorer(estimator: Any, y: np.ndarray, scoring: Any, predict: Any) -> Any:
-    """Return the score of decision values of some examples."""
-    if scoring is None:
-        scoring = _accuracy if is_classifier(estimator) else r2_score
-
     def score(examples: np.ndarray, decisions: np.ndarray) -> float:
         return float(scoring(y[examples], predict(decisions)))
 
-    return score
+    return GridTask(
+        X=X,
+        kernel=kernel,
+        folds=folds_of(estimator, cv, X, y),
+        parts=parts,
+        build=formulation.build,
+        parameters=formulation.parameters,
+        copies=copies,
+        score=score,
+        solver=solver,
+        dtype=working_dtype(estimator.dtype),
+    )
 
 
 def _accuracy(truth: np.ndarray, predicted: np.ndarray) -> float:
-    # scikit-learn's takes longer to check its arguments than a small machine to train
+    """Return the accuracy; scikit-learn's takes longer than to train a small machine."""
     return float(np.mean(truth == predicted))

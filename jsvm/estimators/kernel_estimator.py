@@ -1,0 +1,251 @@
+"""What every estimator shares, and what those with a kernel share."""
+
+import warnings
+from dataclasses import field
+from numbers import Real
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from jsvm.estimators.declaration import estimator
+from jsvm.estimators.parameters import whole_number
+from jsvm.estimators.predictors import PREDICTORS
+from jsvm.estimators.validation import FLOATS, are_plain, from_device, on_host, present_rows
+from jsvm.evaluate import Predictor
+from jsvm.kernels import Kernel, resolve
+from jsvm.machine import Machine
+from jsvm.precision import working_dtype
+from jsvm.solvers import PSMO, SMO, Solution, Status
+
+FORMAT = 1  # of the pickled state
+
+
+@estimator
+class Estimator(BaseEstimator):
+    """What every estimator has: a solver, a precision, and pickles without device buffers.
+
+    Parameters
+    ----------
+    tol : float
+        Largest violation of the KKT conditions.
+    cache_size : float
+        Megabytes for kernel rows that are kept.
+    max_iter : int
+        Budget of pair steps for each problem; −1 is an automatic, finite one.
+    time_limit : float or None
+        Seconds for each problem, or for all of them where they are solved in one batch.
+    solver : SMO or None
+        Full configuration of the solver; replaces `tol`, `cache_size`, `max_iter` and `time_limit`.
+    dtype : {'float64', 'float32'} or None
+        What to compute in; None is float64 on a CPU, float32 on a GPU.
+
+    Attributes
+    ----------
+    solutions_ : list of Solution
+        One for each problem, with its certificate.
+    """
+
+    _solver_type: ClassVar[Any] = SMO
+
+    tol: Any = 1e-3
+    cache_size: Any = 2000
+    max_iter: Any = -1
+    time_limit: Any = None
+    solver: Any = None
+    dtype: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return plain arrays and numbers, no device buffers, with the version of the format."""
+        inherited: Any = super().__getstate__()
+        state: dict[str, Any] = dict(inherited)
+        for name in ("kernel", "kernel_", "rows"):
+            if name in state:
+                state[name] = jax.tree.map(on_host, state[name])
+        return state | {"_jsvm_format": FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        version = state.pop("_jsvm_format", FORMAT)
+        if version > FORMAT:
+            raise ValueError(f"pickled by a newer jsvm (format {version}, known is {FORMAT})")
+        super().__setstate__(state)
+
+    def _configured_solver(self) -> Any:
+        """Return the solver that the parameters describe; raise ValueError if they are bad."""
+        kind = self._solver_type
+        whole_number("max_iter", self.max_iter, -1)
+        if isinstance(self.solver, kind):
+            return self.solver
+        if self.solver is not None:
+            raise ValueError(f"solver={self.solver!r} must be None or a solvers.{kind.__name__}")
+        for name in ("tol", "cache_size"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not float(value) > 0:
+                raise ValueError(f"{name}={value!r} must be a positive number")
+        return kind(
+            tol=float(self.tol),
+            max_steps=None if self.max_iter == -1 else int(self.max_iter),
+            time_limit=self.time_limit,
+            cache_size=float(self.cache_size),
+        )
+
+    def _status_of(self, solutions: list[Solution], tol: float, stacklevel: int = 5) -> int:
+        """Return 0 if all solutions have converged, and 1, with a warning, if one has not."""
+        statuses = [Status(solution.status) for solution in solutions]
+        if Status.UNBOUNDED in statuses:
+            raise ValueError(f"C={getattr(self, 'C', None)}: {Status.UNBOUNDED.message}")
+        for solution, status in zip(solutions, statuses, strict=True):
+            if status != Status.CONVERGED:
+                warnings.warn(
+                    f"{type(self).__name__} stopped at a KKT gap of {solution.violation:.3g} "
+                    f"(tol={tol}): {status.message}",
+                    ConvergenceWarning,
+                    stacklevel=stacklevel,
+                )
+                return 1
+        return 0
+
+
+@estimator
+class KernelEstimator(Estimator):
+    """What estimators with a kernel share: reading data, weights, and a machine that predicts.
+
+    Parameters
+    ----------
+    kernel : {'linear', 'poly', 'rbf', 'sigmoid', 'laplacian', 'precomputed'}, Kernel or callable
+        A callable takes (X, Z) and returns the matrix. With 'precomputed' `fit` takes the square
+        kernel matrix; `predict` takes the kernel values with all training examples, or with the
+        support vectors only (the columns `support_`).
+    gamma : {'scale', 'auto'} or float
+        Parameter of the named kernels that have it.
+    degree, coef0
+        Further parameters of the named kernels.
+    progress : bool
+        Show a bar with gap, objective, support vectors and kernel rows.
+    warm_start : bool
+        Start from the solution of the last `fit` if its problems had the same sizes; its
+        coefficients are cut to the new bounds.
+    callback : function or None
+        Called after every round with a dict of numbers, see :func:`jsvm.solve`; a true return value
+        stops the fit.
+    checkpoint : path or None
+        A file from which an interrupted fit goes on, see :func:`jsvm.solve`; of several problems
+        each has its own, numbered.
+
+    Attributes
+    ----------
+    kernel_ : Kernel or 'precomputed'
+        The kernel that was used, with its parameters.
+    """
+
+    # The fitted attributes that a prediction depends on, apart from kernel and points.
+    _numbers: ClassVar[tuple[str, ...]] = ("dual_coef_", "intercept_")
+
+    kernel: Any = field(default="rbf", kw_only=False)
+    gamma: Any = "scale"
+    degree: Any = 3
+    coef0: Any = 0.0
+    progress: Any = False
+    warm_start: Any = False
+    callback: Any = None
+    checkpoint: Any = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._square
+        tags.input_tags.sparse = not self._precomputed
+        return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _square(self) -> bool:
+        """Whether X is the kernel matrix of the examples, so that its columns are examples, too."""
+        return self._precomputed
+
+    def _read(self, X: Any, *y: Any, **checks: Any) -> Any:
+        """Return the validated training data: X, or X and y."""
+        if not self._precomputed and are_plain(X, *y, **checks):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return (X, *y) if y else X
+        sparse = False if self._precomputed else "csr"
+        given = from_device(X), *y
+        data = validate_data(self, *given, dtype=FLOATS, accept_sparse=sparse, **checks)
+        X = data[0] if y else data
+        if self._square and X.shape[0] != X.shape[1]:
+            raise ValueError(f"kernel='precomputed' needs a square X, not {X.shape}")
+        return data
+
+    def _weights(self, X: Any, sample_weight: Any) -> np.ndarray:
+        """Return one weight an example, ones if none are given."""
+        if sample_weight is None:
+            return np.ones(X.shape[0])
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (weight > 0).any():
+            raise ValueError("sample_weight is zero everywhere; give some example a weight")
+        return weight
+
+    def _present(self, X: Any, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return X and the weights without the examples of weight zero, and who is left."""
+        present = np.flatnonzero(weight > 0)
+        return present_rows(X, present, self._square), weight[present], present
+
+    def _kernel_with(self, gamma: Any, X: Any, weight: np.ndarray) -> Kernel:
+        """Return the kernel of these parameters with another γ."""
+        return resolve(
+            self.kernel,
+            X,
+            gamma=gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            weight=None if (weight == 1).all() else weight,
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Return the keyword arguments with which :func:`jsvm.solve` is followed."""
+        return {name: getattr(self, name) for name in ("progress", "callback", "checkpoint")}
+
+    def _last_solutions(self, sizes: list[int]) -> list[Solution] | None:
+        """Return the solutions of the last fit, if `warm_start` is on and the sizes agree."""
+        last = getattr(self, "solutions_", []) if self.warm_start else []
+        return last if [len(solution.alpha) for solution in last] == sizes else None
+
+    def _report(self, solutions: list[Solution], solver: SMO | PSMO) -> None:
+        """Keep the solutions with their status and counts; warn of what did not converge."""
+        self.solutions_ = solutions
+        self.n_iter_ = np.array([self._steps(solution) for solution in solutions], np.int32)
+        self.fit_status_ = self._status_of(solutions, solver.tol)
+
+    def _steps(self, solution: Solution) -> int:
+        """Return what `n_iter_` counts."""
+        return solution.steps
+
+    def _coefficients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return β, one column an output, and b of f(x) = Σ_i β_i k(x, x_i) + b."""
+        raise NotImplementedError
+
+    def _predictor(self) -> Predictor:
+        """Return the machine as it predicts; its points are prepared once."""
+        kernel, points = (getattr(self, name) for name in ("kernel_", "support_vectors_"))
+        numbers = [getattr(self, name) for name in self._numbers]
+
+        def machine() -> Machine:
+            return Machine(kernel, points, *self._coefficients())
+
+        return PREDICTORS.of(self, (kernel, points), numbers, working_dtype(self.dtype), machine)
+
+    def _values(self, X: Any) -> np.ndarray:
+        """Return the decision values of the rows of X, one column an output."""
+        X = validate_data(self, from_device(X), dtype=FLOATS, accept_sparse="csr", reset=False)
+        return self._predictor()(X)
+
+
+def numbered(checkpoint: Any, k: int, count: int) -> Any:
+    """Return the checkpoint of problem k: of several problems each has its own."""
+    return checkpoint if checkpoint is None or count == 1 else f"{checkpoint}.{k}"
