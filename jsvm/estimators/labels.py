@@ -53,7 +53,7 @@ def class_factors(
     if class_weight is None:
         return np.ones(len(codes))
     if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(codes, weights=weight)  # scikit-learn before 1.9 ignores the weights
+        counts = np.bincount(codes, weights=weight)  # scikit-learn 1.6 takes no weights
         values = counts.sum() / (len(classes) * counts)
     else:
         values = compute_class_weight(class_weight, classes=classes, y=y)
