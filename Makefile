@@ -2,21 +2,30 @@
 #   make demo    make test
 PYTHON ?= python3
 VENV   := .venv
+OLDEST := .venv-oldest
 BIN    := $(VENV)/bin
 WORKERS ?= 2
 # One thread for each test worker: the threads of several BLAS libraries would spin for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 
-.PHONY: demo test test-slow lint bench clean
+# Neighbours in a file compile the same programs: they stay with one worker until the other is idle.
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal
+COVERAGE ?= --cov=jsvm --cov-report=term:skip-covered
+
+.PHONY: demo test test-slow test-oldest lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m jsvm demo
 
 test: lint
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" $(COVERAGE)
 
 test-slow: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m slow $(COVERAGE) --cov-append
+
+# The quick tests on the lowest versions that pyproject.toml allows.
+test-oldest: $(OLDEST)/.installed
+	$(ONE_THREAD) $(OLDEST)/bin/python $(PYTEST) -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -48,9 +57,15 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml
 	-$(BIN)/python -m pip install --quiet -e '.[libsvm]'  # needs a C++ compiler; its tests skip
 	touch $@
 
+$(OLDEST)/.installed: pyproject.toml tests/lowest_versions.py
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python tests/lowest_versions.py > $(OLDEST)/lowest.txt
+	$(OLDEST)/bin/python -m pip install --quiet -e '.[dev]' -c $(OLDEST)/lowest.txt
+	touch $@
+
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .ruff_cache .hypothesis .coverage build dist *.egg-info

@@ -12,7 +12,11 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import find_top_trace
+
+try:
+    from jax.extend.core import find_top_trace
+except ImportError:  # JAX 0.8
+    from jax.core import find_top_trace  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def working_dtype(dtype: Any = None) -> np.dtype:

@@ -27,7 +27,7 @@ jax.config.update("jax_debug_nans", True)
 # The workers share compiled programs, with each other and with the next run.
 CACHE = Path(__file__).parent.parent / ".pytest_cache" / "compiled"
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
 
 # Every compiled program takes some memory maps of its process, of which Linux allows 65 530; beyond
 # them XLA ends with a segmentation fault. What is compiled again comes from the disk.

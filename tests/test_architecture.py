@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,7 @@ LAYERS = (
     ("__main__",),
     ("__init__",),
 )
+MOST_LINES = 20_000
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 
@@ -103,6 +105,61 @@ def test_modules_are_short():
         if (lines := len(path.read_text().splitlines())) > 400
     }
     assert not too_long
+
+
+def repeated(named: list[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the names that are there more than once, with the places where they are."""
+    places: dict[str, list[str]] = {}
+    for name, place in named:
+        places.setdefault(name, []).append(place)
+    return {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_no_file_name_is_there_twice():
+    files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
+    assert not repeated([(f.name, str(f)) for f in files if f.name != "__init__.py"])
+
+
+def test_no_class_name_is_there_twice():
+    classes = [
+        (node.name, f"{path.relative_to(PACKAGE)}:{node.lineno}")
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert len(classes) > 50
+    assert not repeated(classes)
+
+
+def test_citations_are_by_author_and_year():
+    number = re.compile(r"(?<![\d.,_])(?<!\d )00[0-4](?!\d)")  # not 0.001, 252,000 or 10 000
+    found = [
+        f"{path.relative_to(PACKAGE)}:{number_of_line}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for number_of_line, line in enumerate(path.read_text().splitlines(), 1)
+        if number.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_number_of_lines_is_printed(capsys: pytest.CaptureFixture[str]):
+    lines = {path: len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.py")}
+    longest = max(lines, key=lambda path: lines[path])
+    with capsys.disabled():
+        print(
+            f"\njsvm/: {sum(lines.values())} lines in {len(lines)} files, "
+            f"{lines[longest]} in {longest.name}"
+        )
+    assert sum(lines.values()) < MOST_LINES
+
+
+def test_pre_commit_runs_what_lint_runs():
+    root = PACKAGE.parent
+    lint = re.search(r"^lint:.*\n((?:\t.*\n)+)", (root / "Makefile").read_text(), re.MULTILINE)
+    assert lint
+    commands = [line.strip().replace("$(BIN)", ".venv/bin") for line in lint[1].splitlines()]
+    hooks = re.findall(r"entry: (.*)", (root / ".pre-commit-config.yaml").read_text())
+    assert hooks == commands
 
 
 def test_importing_sets_no_flag_and_stays_light():

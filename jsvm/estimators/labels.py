@@ -52,7 +52,11 @@ def class_factors(
     """Return the factor of the weight of every example; 'balanced' counts with the weights."""
     if class_weight is None:
         return np.ones(len(codes))
-    values = compute_class_weight(class_weight, classes=classes, y=y, sample_weight=weight)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(codes, weights=weight)  # scikit-learn 1.6 takes no weights
+        values = counts.sum() / (len(classes) * counts)
+    else:
+        values = compute_class_weight(class_weight, classes=classes, y=y)
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"class_weight={class_weight!r} must be finite numbers >= 0")
     return values[codes]

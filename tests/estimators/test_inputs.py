@@ -25,7 +25,7 @@ datasets: Any = untyped_datasets
 ALL = [SVC(), NuSVC(nu=0.3), SVR(), NuSVR(), OneClassSVM(), SmallestBall()]
 
 
-def counts(n: int = 80, d: int = 30) -> tuple[Any, Any]:
+def counts(n: int = 60, d: int = 30) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.poisson(0.2, (n, d)).astype(float)
     return X, (X[:, :10].sum(axis=1) + rng.normal(size=n) > 2).astype(int)

@@ -26,7 +26,7 @@ def scaled(load: Any) -> tuple[Any, Any]:
 
 def digits():
     X, y = datasets.load_digits(return_X_y=True)
-    return X[:400] / 16.0, y[:400]
+    return X[:250] / 16.0, y[:250]
 
 
 def blobs(seed: int, **arguments: Any) -> tuple[Any, Any]:
@@ -45,7 +45,10 @@ def imbalanced():
 PROBLEMS = {
     "iris, rbf": (lambda: datasets.load_iris(return_X_y=True), {"C": 10.0}),
     "wine, linear": (lambda: scaled(datasets.load_wine), {"kernel": "linear", "C": 0.5}),
-    "breast cancer, rbf": (lambda: scaled(datasets.load_breast_cancer), {"C": 2.0}),
+    "breast cancer, rbf": (
+        lambda: (part[:250] for part in scaled(datasets.load_breast_cancer)),
+        {"C": 2.0},
+    ),
     "digits, poly": (digits, {"kernel": "poly", "degree": 2, "coef0": 1.0, "gamma": "auto"}),
     "moons, rbf": (
         lambda: datasets.make_moons(200, noise=0.25, random_state=0),

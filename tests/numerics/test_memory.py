@@ -53,7 +53,7 @@ def hard(seed, n):
     return problems.c_svc((kernels.RBF(0.5), np.asarray(X, float)), np.asarray(y, float), 10.0)
 
 
-@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("n", [250, 1500])
 def test_a_fit_in_memory_used_before_gives_the_same_bits(n, monkeypatch):
     monkeypatch.setattr(memory.POOL, "limit", 0)
     alone = solve(hard(1, n)).alpha
@@ -70,9 +70,9 @@ def test_what_is_kept_stays_within_its_limit(monkeypatch):
 
 
 def test_solutions_do_not_change_when_their_memory_would_be_used_again():
-    first = solve(hard(0, 300))
+    first = solve(hard(0, 250))
     alpha = first.alpha.copy()
-    solve(hard(1, 300))
+    solve(hard(1, 250))
     np.testing.assert_array_equal(first.alpha, alpha)
 
 
