@@ -12,8 +12,6 @@ import numpy as np
 from jsvm.kernels.sparse import is_sparse
 from jsvm.problems import QuadraticProgram, SparseMatrix
 
-SECONDS_BETWEEN_SAVES = 30.0  # what is lost at most, beside the time of a round
-
 
 class Checkpoint:
     """The file of one run.
@@ -23,21 +21,16 @@ class Checkpoint:
     path : str or Path
     problem : QuadraticProgram
         As the user gave it; so are the variables of the points that are saved.
-    interval : float
-        Seconds between two saves.
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        problem: QuadraticProgram,
-        interval: float = SECONDS_BETWEEN_SAVES,
-    ) -> None:
+    interval = 30.0  # seconds between two saves: what is lost at most, beside the time of a round
+
+    def __init__(self, path: str | Path, problem: QuadraticProgram) -> None:
         path = Path(path)
         self.path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint={str(path)!r}: there is no folder {self.path.parent}")
-        self._fingerprint, self._interval = fingerprint(problem), interval
+        self._fingerprint = fingerprint(problem)
         self._last = time.perf_counter()
 
     def load(self) -> np.ndarray | None:
@@ -58,7 +51,7 @@ class Checkpoint:
 
     def save_now_and_then(self, point: Callable[[], np.ndarray]) -> None:
         """Save if the last save is longer ago than the interval."""
-        if time.perf_counter() - self._last > self._interval:
+        if time.perf_counter() - self._last > self.interval:
             self.save(point())
 
     def save(self, alpha: np.ndarray) -> None:

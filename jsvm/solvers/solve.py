@@ -68,7 +68,8 @@ def solve(
 
     Examples
     --------
-    >>>     >>> from jsvm import kernels, problems, solve
+    >>> import numpy as np
+    >>> from jsvm import kernels, problems, solve
     >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> s = solve(problems.c_svc((kernels.Linear(), X), y, C=10.0))

@@ -24,7 +24,7 @@ from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
 from jsvm.solvers import solve
 from jsvm.solvers.starts import near
-from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.loop import Limits, advance, best_point
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.whole import start_whole
 from jsvm.validation.parts import GridTask, Part, stacked
@@ -140,7 +140,7 @@ def _train(
             here = program(C)
             scale = _scale(here, inner, alpha, C / cost)
             tile, progress = start_whole(here, alpha * scale, recipe)
-            progress = advance(tile, progress, tol, budget, budget, recipe)
+            progress = advance(tile, progress, Limits(tol, budget, budget), recipe)
             alpha = best_point(tile, progress)
             certificate = certify(tile, alpha, tile.gradient(alpha))
             beta = jnp.sum(alpha.reshape(-1, targets.shape[0]), axis=0)

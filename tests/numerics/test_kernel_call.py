@@ -17,7 +17,7 @@ from jsvm.numerics.padding import cast
 from jsvm.numerics.reductions import index_of_max, largest
 from jsvm.solvers import SMO
 from jsvm.solvers.status import Status
-from jsvm.solvers.tile.loop import advance, begin
+from jsvm.solvers.tile.loop import Limits, advance, begin
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.selection import SELECTIONS
 from jsvm.solvers.tile.whole import start_whole
@@ -152,7 +152,8 @@ def test_every_recipe_compiles_and_agrees_with_its_plain_program(solver, dtype, 
 
     def run(recipe: Recipe, tile):
         start = begin(tile, tile.feasible_point(), recipe)
-        return advance(tile, start, tol, jnp.int32(10_000), jnp.int32(10_000), recipe)
+        limits = Limits(tol, jnp.int32(10_000), jnp.int32(10_000))
+        return advance(tile, start, limits, recipe)
 
     kernel = run(recipe, program)
     # A selection of one's own is the same rule outside of a kernel.

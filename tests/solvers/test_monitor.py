@@ -131,7 +131,7 @@ class TestCheckpoint:
         np.testing.assert_allclose(again.alpha, first.alpha, atol=1e-8)
 
     def test_saved_now_and_then(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(checkpoint.Checkpoint.__init__, "__defaults__", (0.0,))
+        monkeypatch.setattr(checkpoint.Checkpoint, "interval", 0.0)
         path = tmp_path / "run.npz"
         there = []
         solve(program(), TILES, checkpoint=path, callback=lambda _: there.append(path.exists()))

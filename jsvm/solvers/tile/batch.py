@@ -17,7 +17,7 @@ from jsvm.solvers.driver import finish
 from jsvm.solvers.monitor import Facts, Monitor, facts_of
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
-from jsvm.solvers.tile.loop import Progress, advance, best_point
+from jsvm.solvers.tile.loop import Limits, Progress, advance, best_point
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.whole import start_whole, turn_of
 
@@ -77,9 +77,8 @@ class Batch:
         """Advance all problems by one turn."""
         budget = np.int32(self._solver.step_budget)
         limit = jnp.minimum(self._progress.steps, budget - self._turn) + self._turn
-        self._progress = _advance(
-            self._tile, self._progress, self._solver.tol, limit, budget, self._recipe
-        )
+        limits = Limits(self._solver.tol, limit, budget)
+        self._progress = _advance(self._tile, self._progress, limits, self._recipe)
         if not (np.asarray(self._progress.status) == Status.RUNNING).any():
             self.status = Status.CONVERGED  # each problem has its own status beside this one
 
@@ -130,12 +129,12 @@ def _start(programs: QuadraticProgram, recipe: Recipe) -> tuple[QuadraticProgram
 
 @partial(jax.jit, static_argnames="recipe")
 def _advance(
-    tile: QuadraticProgram, progress: Progress, tol: Any, limit: Any, budget: Any, recipe: Recipe
+    tile: QuadraticProgram, progress: Progress, limits: Limits, recipe: Recipe
 ) -> Progress:
-    def one(tile: QuadraticProgram, progress: Progress, limit: Any) -> Progress:
-        return advance(tile, progress, tol, limit, budget, recipe)
+    def one(tile: QuadraticProgram, progress: Progress, steps: Any) -> Progress:
+        return advance(tile, progress, limits._replace(steps=steps), recipe)
 
-    return jax.vmap(one)(tile, progress, limit)
+    return jax.vmap(one)(tile, progress, limits.steps)
 
 
 @jax.jit

@@ -21,7 +21,7 @@ from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.loop import Progress, begin, best_point, compact, relax, turns
+from jsvm.solvers.tile.loop import Limits, Progress, begin, best_point, compact, relax, turns
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tuning import Tuning
 
@@ -79,18 +79,12 @@ class Engine(Protocol):
         ...
 
     def advance(
-        self,
-        program: QuadraticProgram,
-        start: Any,
-        progress: Any,
-        tol: Scalar,
-        limit: Scalar,
-        budget: Scalar,
+        self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
     ) -> tuple[Any, Any, Any]:
-        """Go on until `limit` steps in all; return the progress, packed numbers and packed counts.
+        """Go on to the limits; return the progress, packed numbers and packed counts.
 
         `progress` is that of the last call, None for the first one, which begins at `start`, or at
-        a feasible point if that is None. `budget` is the final limit of steps.
+        a feasible point if that is None.
         """
         ...
 
@@ -109,16 +103,10 @@ class CompiledLoop:
         return _relax(problem, start, tol, limit, self.recipe)
 
     def advance(
-        self,
-        program: QuadraticProgram,
-        start: Any,
-        progress: Any,
-        tol: Scalar,
-        limit: Scalar,
-        budget: Scalar,
+        self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
     ) -> tuple[Any, Any, Any]:
         """See :class:`Engine`."""
-        return _advance(program, start, progress, tol, limit, budget, self.recipe)
+        return _advance(program, start, progress, limits, self.recipe)
 
 
 def packed_certificate(alpha: Float[Array, " n"], certificate: Certificate) -> Float[Array, " m"]:
@@ -159,28 +147,24 @@ def _advance(
     program: QuadraticProgram,
     start: Any,
     progress: Progress | None,
-    tol: Any,
-    limit: Any,
-    budget: Any,
+    limits: Limits,
     recipe: Recipe,
 ) -> tuple[Progress, Any, Any]:
     whole: Callable[..., Any] = compact(partial(_onward, recipe=recipe), recipe, program.size)
-    return whole(program, start, progress, tol, limit, budget)
+    return whole(program, start, progress, limits)
 
 
 def _onward(
     program: QuadraticProgram,
     start: Any,
     progress: Progress | None,
-    tol: Any,
-    limit: Any,
-    budget: Any,
+    limits: Limits,
     *,
     recipe: Recipe,
 ) -> tuple[Progress, Any, Any]:
     if progress is None:
         progress = begin(program, program.feasible_point() if start is None else start, recipe)
-    progress = turns(program, progress, tol, limit, budget, recipe=recipe)
+    progress = turns(program, progress, limits, recipe=recipe)
     alpha = best_point(program, progress)
     gradient = program.gradient(alpha)
     finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number

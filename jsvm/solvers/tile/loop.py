@@ -43,6 +43,14 @@ class Anchor(NamedTuple):
     steps: Array
 
 
+class Limits(NamedTuple):
+    """When to return: violation, and pair steps in this call and in all calls."""
+
+    tol: Scalar
+    steps: Scalar  # counted from the beginning
+    budget: Scalar
+
+
 class Progress(NamedTuple):
     """The point and everything needed to go on from it."""
 
@@ -100,18 +108,16 @@ def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> 
 def advance(
     program: QuadraticProgram,
     progress: Progress,
-    tol: Scalar,
-    limit: Int[Array, ""] | int,
-    budget: Int[Array, ""] | int,
+    limits: Limits,
     recipe: Recipe,
 ) -> Progress:
-    """Go on until the end, `limit` pair steps in all, or another number of slots is needed.
+    """Go on until the end, the limits, or until another number of slots is needed.
 
-    `budget` is the final limit of pair steps. There is at least one turn, so that every call ends
-    with a verdict or brings the end nearer, even when the limit is reached already.
+    There is at least one turn, so that every call ends with a verdict or brings the end nearer,
+    even when the limit is reached already.
     """
     loop = compact(partial(turns, recipe=recipe), recipe, program.size)
-    return loop(program, progress, tol, limit, budget)
+    return loop(program, progress, limits)
 
 
 def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[..., Any]:
@@ -121,20 +127,15 @@ def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[...
 
 
 def turns(
-    program: QuadraticProgram,
-    progress: Progress,
-    tol: Scalar,
-    limit: Any,
-    budget: Any,
-    *,
-    recipe: Recipe,
+    program: QuadraticProgram, progress: Progress, limits: Limits, *, recipe: Recipe
 ) -> Progress:
     """Do what :func:`advance` does, as part of a larger program."""
 
     def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
         progress = carry[0]
-        turned = _turn(program, progress, tol, jnp.minimum(limit, budget), budget, recipe)
-        go_on = (turned.status == Status.RUNNING) & (turned.steps < limit) & (turned.free == 0)
+        turned = _turn(program, progress, limits, recipe)
+        running = (turned.status == Status.RUNNING) & (turned.free == 0)
+        go_on = running & (turned.steps < limits.steps)
         return turned, go_on
 
     start = progress._replace(free=jnp.int32(0)), progress.status == Status.RUNNING
@@ -186,17 +187,12 @@ def _relaxed(
 
 
 def _turn(
-    program: QuadraticProgram,
-    progress: Progress,
-    tol: Scalar,
-    limit: Any,
-    budget: Any,
-    recipe: Recipe,
+    program: QuadraticProgram, progress: Progress, limits: Limits, recipe: Recipe
 ) -> Progress:
     """A run of pair steps, a block step, and the verdict."""
-    before, tuning = progress, recipe.tuning
+    before, tuning, (tol, limit, budget) = progress, recipe.tuning, limits
     look = before.anchor.steps + max(tuning.look_steps, tuning.look_sweeps * program.size)
-    limit = jnp.minimum(limit, look)
+    limit = jnp.minimum(jnp.minimum(limit, budget), look)
     if recipe.slots:
         # The first run finds out which variables are at bounds; a block step before that is lost.
         length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)

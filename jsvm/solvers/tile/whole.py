@@ -23,7 +23,7 @@ from jsvm.solvers.monitor import Facts, facts_of
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.engine import CompiledLoop, Counts, unpacked_certificate
-from jsvm.solvers.tile.loop import Progress, advance, begin, best_point, slots_for
+from jsvm.solvers.tile.loop import Limits, Progress, advance, begin, best_point, slots_for
 from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tuning import Tuning
 
@@ -71,7 +71,7 @@ class WholeTile:
             memory = borrow((n, n), self._program.linear.dtype)
             self._tile = replace(self._program, hessian=_in_memory(memory, self._program.hessian))
         self._progress, numbers, counts = self._engine.advance(
-            self._tile, self._start, self._progress, solver.tol, limit, budget
+            self._tile, self._start, self._progress, Limits(solver.tol, limit, budget)
         )
         counts = Counts.fetched(counts)
         self._found = unpacked_certificate(np.asarray(numbers), self._program.group_count)
@@ -132,7 +132,7 @@ def solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution
     alpha = None if start is None else restore.split(jnp.asarray(start))
     tile, progress = start_whole(program, alpha, recipe)
     budget = jnp.int32(solver.step_budget)
-    progress = advance(tile, progress, solver.tol, budget, budget, recipe)
+    progress = advance(tile, progress, Limits(solver.tol, budget, budget), recipe)
     alpha = best_point(tile, progress)
     certificate = certify(tile, alpha, tile.gradient(alpha))
     solution = Solution.of(alpha, certificate, progress, jnp.int32(0), progress.status)
