@@ -27,8 +27,7 @@ def test_the_walks_are_those_of_the_code():
     command = [sys.executable, "-m", "bench.walks"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name, (count, files) in WALKS.items():
-        found = re.search(
-            rf"^{re.escape(name)}: .* (\d+) in the second\n((?: +\d+ .*\n)+)", printed, re.M
-        )
+        listed = rf"^{re.escape(name)}: .* (\d+) in the second\n((?: +\d+ .*\n)+)"
+        found = re.search(listed, printed, re.MULTILINE)
         assert found is not None, name
         assert (int(found[1]), re.findall(r"[\w/]+\.py", found[2])) == (count, files)

@@ -10,8 +10,8 @@ from jsvm import problems
 from jsvm.estimators.classifier import Classifier
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.formulation import Formulation
-from jsvm.estimators.labels import encoded
 from jsvm.estimators.parameters import whole_number
+from jsvm.estimators.training_data import encoded
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import is_sparse
 from jsvm.search import strategies

@@ -11,11 +11,10 @@ from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.formulation import Formulation
 from jsvm.estimators.grid_task import grid_task
-from jsvm.estimators.kernel_machine import KernelMachine
-from jsvm.estimators.labels import check_presence, class_factors, encoded
+from jsvm.estimators.kernel_estimator import KernelMachine
 from jsvm.estimators.multiclass import orientation, packed, unpacked, votes_and_confidences
 from jsvm.estimators.sigmoid import Logistic
-from jsvm.estimators.training_data import present_rows
+from jsvm.estimators.training_data import check_presence, class_factors, encoded, present_rows
 from jsvm.estimators.two_class import Training
 from jsvm.precision import working_dtype
 from jsvm.search import GridTask, Part

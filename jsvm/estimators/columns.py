@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jsvm.numerics.checks import check_finite
-from jsvm.numerics.padding import bucket, repeat_first, widened
+from jsvm.numerics.arrays import bucket, check_finite, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import (
     DenseMatrix,

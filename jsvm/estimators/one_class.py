@@ -8,7 +8,7 @@ from sklearn.utils import check_array
 
 from jsvm import problems
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.kernel_machine import KernelMachine
+from jsvm.estimators.kernel_estimator import KernelMachine
 from jsvm.estimators.parameters import fraction
 from jsvm.estimators.training_data import FLOATS, from_device
 from jsvm.kernels.sparse import is_sparse, squared_lengths

@@ -6,9 +6,14 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.labels import against_rest, check_presence, class_factors, encoded
 from jsvm.estimators.potential_machine import PotentialMachine
-from jsvm.estimators.training_data import present_rows
+from jsvm.estimators.training_data import (
+    against_rest,
+    check_presence,
+    class_factors,
+    encoded,
+    present_rows,
+)
 
 
 @estimator

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from jsvm.estimators.columns import normalised_columns
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import Estimator
-from jsvm.estimators.labels import against_rest, encoded
 from jsvm.estimators.parameters import (
     at_least,
     fraction,
@@ -21,7 +20,7 @@ from jsvm.estimators.parameters import (
     whole_number,
 )
 from jsvm.estimators.support_features import Support, SupportPath
-from jsvm.estimators.training_data import FLOATS, from_device
+from jsvm.estimators.training_data import FLOATS, against_rest, encoded, from_device
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, as_matrix_data
 from jsvm.solvers import PSMO, Solution

@@ -9,7 +9,7 @@ from jsvm import problems
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.formulation import Formulation
 from jsvm.estimators.grid_task import grid_task
-from jsvm.estimators.kernel_machine import KernelMachine
+from jsvm.estimators.kernel_estimator import KernelMachine
 from jsvm.estimators.parameters import at_least, costs, fraction
 from jsvm.search import GridTask, Part
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
 
 FLOATS: Any = (np.float64, np.float32)
 
@@ -60,3 +62,73 @@ def _is_finite(values: np.ndarray) -> bool:
     """Tell whether the sum is finite: then all values are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
+
+
+def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes, sorted, and every label as the number of its class."""
+    array = np.asarray(y)
+    if _are_plain(array):
+        classes, codes = _counted(array)
+    else:
+        check_classification_targets(y)  # raises for what is no label
+        classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            "y holds one class only: The number of classes has to be greater than one; "
+            f"got {len(classes)} class"
+        )
+    return classes, codes
+
+
+def _are_plain(y: np.ndarray) -> bool:
+    """Tell whether these are labels without doubt: few whole numbers.
+
+    scikit-learn's check takes longer than to fit a small machine.
+    """
+    if y.ndim != 1 or y.dtype.kind not in "iuf":
+        return False
+    low, high = y.min(initial=0), y.max(initial=0)
+    return bool(float(high) - float(low) < len(y) // 2 and (np.rint(y) == y).all())
+
+
+def _counted(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the same as ``numpy.unique`` with its inverse, without sorting."""
+    offsets = y - y.min()
+    if y.dtype.kind != "f":  # a difference of short integers may wrap around
+        offsets = offsets.view(f"u{y.itemsize}")
+    numbers = offsets.astype(np.int64)
+    labels = np.empty(numbers.max() + 1, y.dtype)
+    labels[numbers] = y
+    present = np.bincount(numbers) > 0
+    return labels[present], (np.cumsum(present) - 1)[numbers]
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, y: Any, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the factor of the weight of every example; 'balanced' counts with the weights."""
+    if class_weight is None:
+        return np.ones(len(codes))
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(codes, weights=weight)  # scikit-learn 1.6 takes no weights
+        values = counts.sum() / (len(classes) * counts)
+    else:
+        values = compute_class_weight(class_weight, classes=classes, y=y)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"class_weight={class_weight!r} must be finite numbers >= 0")
+    return values[codes]
+
+
+def check_presence(classes: np.ndarray, codes: np.ndarray) -> None:
+    """Raise ValueError if a class has no example left."""
+    absent = np.flatnonzero(np.bincount(codes, minlength=len(classes)) == 0)
+    if len(absent):
+        raise ValueError(
+            f"sample_weight or class_weight is zero on all of class {classes[absent[0]]!r}"
+        )
+
+
+def against_rest(codes: np.ndarray, classes: int) -> np.ndarray:
+    """Return targets ±1: of two classes one row, the second is +1; else each against the rest."""
+    chosen = np.arange(1, 2) if classes == 2 else np.arange(classes)
+    return np.where(codes[None, :] == chosen[:, None], 1.0, -1.0)

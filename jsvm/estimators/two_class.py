@@ -13,7 +13,7 @@ import numpy as np
 
 from jsvm.estimators.formulation import Formulation
 from jsvm.estimators.kernel_estimator import numbered
-from jsvm.numerics.padding import bucket, repeat_first, widened
+from jsvm.numerics.arrays import bucket, repeat_first, widened
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram

@@ -25,8 +25,8 @@ import numpy as np
 from jax.tree_util import Partial
 
 from jsvm.kernels import ARD, RBF, GeneralGaussian, Kernel
+from jsvm.numerics.arrays import repeat_first, widened
 from jsvm.numerics.keys import as_key
-from jsvm.numerics.padding import repeat_first, widened
 from jsvm.objectives.priors import GaussianPrior, median_heuristic
 from jsvm.precision import scope, working_dtype
 from jsvm.search import pairs as of_pairs

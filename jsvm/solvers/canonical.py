@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.checks import check_finite, check_size
+from jsvm.numerics.arrays import bucket, cast, check_finite, check_size, widened
 from jsvm.numerics.memory import aligned_empty
-from jsvm.numerics.padding import bucket, cast, widened
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l1
 from jsvm.solvers.status import Solution
 

@@ -18,8 +18,7 @@ from jsvm.implicit import attach, without_derivative
 from jsvm.precision import is_traced, working_dtype
 from jsvm.problems import Normal, QuadraticProgram, validate
 from jsvm.solvers.checkpoint import Checkpoint
-from jsvm.solvers.driver import drive
-from jsvm.solvers.monitor import Monitor
+from jsvm.solvers.monitor import Monitor, drive
 from jsvm.solvers.potential import PSMO
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution

@@ -17,7 +17,7 @@ from jax import lax
 
 from jsvm.evaluate import decision_values
 from jsvm.kernels.sparse import between_sparse, is_sparse, kernel_and_points
-from jsvm.numerics.padding import bucket, cast, repeat_first, widened
+from jsvm.numerics.arrays import bucket, cast, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jsvm.numerics.padding import bucket
+from jsvm.numerics.arrays import bucket
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import SMO
 

@@ -17,8 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
-from jsvm.estimators.labels import encoded
-from jsvm.estimators.training_data import are_plain
+from jsvm.estimators.training_data import are_plain, encoded
 
 datasets: Any = untyped_datasets
 

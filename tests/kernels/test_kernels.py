@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 
 from jsvm import SVC, kernels, search
 from jsvm.kernels import symmetric
-from jsvm.numerics.padding import widened
+from jsvm.numerics.arrays import widened
 
 MATRIX = np.random.default_rng(5).normal(size=(7, 7))
 SHAPE = np.array([[1.2, 0.3, -0.2], [0.3, 0.8, 0.1], [-0.2, 0.1, 0.6]])  # positive definite

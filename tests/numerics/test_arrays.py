@@ -6,12 +6,21 @@ import numpy as np
 import pytest
 
 from jsvm import kernels
-from jsvm.numerics.arrays import as_floating, in_full_precision, namespace
-from jsvm.numerics.checks import LARGEST_MATRIX, check_finite, check_size
+from jsvm.numerics.arrays import (
+    LARGEST_MATRIX,
+    as_floating,
+    bucket,
+    cast,
+    check_finite,
+    check_size,
+    in_full_precision,
+    namespace,
+    repeat_first,
+    widened,
+)
 from jsvm.numerics.equal_rows import equal_rows
 from jsvm.numerics.keys import as_key
 from jsvm.numerics.memory import ALIGNMENT, aligned_empty
-from jsvm.numerics.padding import bucket, cast, repeat_first, widened
 from jsvm.numerics.products import product
 
 

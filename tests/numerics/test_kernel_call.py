@@ -11,9 +11,9 @@ import pytest
 from jax import lax
 
 from jsvm import problems
+from jsvm.numerics.arrays import cast
 from jsvm.numerics.indexing import add_rows, put, put_cross, put_rows, repeat
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
-from jsvm.numerics.padding import cast
 from jsvm.numerics.reductions import index_of_max, largest
 from jsvm.solvers import SMO
 from jsvm.solvers.status import Status

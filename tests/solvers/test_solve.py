@@ -12,7 +12,7 @@ from problems_for_tests import chess, rbf, regression, two_classes
 from references import gap as numpy_gap
 
 from jsvm import Machine, kernels, problems, solve
-from jsvm.numerics.padding import bucket
+from jsvm.numerics.arrays import bucket
 from jsvm.problems.certificate import gap
 from jsvm.solvers import SMO, Status, Tuning, solve_batch
 from jsvm.solvers.tile import loop

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.numerics.checks import check_finite
+from jsvm.numerics.arrays import check_finite
 from jsvm.numerics.reductions import index_of_max
 from jsvm.solvers.monitor import Facts, facts_of
 from jsvm.solvers.potential.paper_block import block_update

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.padding import bucket
+from jsvm.numerics.arrays import bucket
 from jsvm.numerics.products import product
 from jsvm.precision import default_platform
 from jsvm.problems import DenseMatrix, QuadraticProgram

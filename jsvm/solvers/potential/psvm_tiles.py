@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jsvm.numerics.checks import check_finite
+from jsvm.numerics.arrays import check_finite
 from jsvm.solvers.monitor import Facts, facts_of
 from jsvm.solvers.potential.prepared_psvm import (
     PreparedPsvm,

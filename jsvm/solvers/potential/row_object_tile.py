@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm.numerics.arrays import bucket
 from jsvm.numerics.indexing import put_cross, put_rows
 from jsvm.numerics.memory import aligned_empty, borrow, give_back
-from jsvm.numerics.padding import bucket
 from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.solvers.potential.prepared_psvm import combine, output_of

@@ -13,8 +13,7 @@ from jsvm.numerics.reductions import SLICES
 from jsvm.precision import at_once, scope, working_dtype
 from jsvm.problems import MatrixData, Normal, QuadraticProgram, validate
 from jsvm.solvers.checkpoint import Checkpoint
-from jsvm.solvers.driver import finish
-from jsvm.solvers.monitor import Monitor
+from jsvm.solvers.monitor import Monitor, finish
 from jsvm.solvers.potential.paper_smo import PaperSMO
 from jsvm.solvers.potential.prepared_psvm import (
     PreparedPsvm,

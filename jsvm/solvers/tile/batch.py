@@ -8,13 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.checks import check_finite
-from jsvm.numerics.padding import cast
+from jsvm.numerics.arrays import cast, check_finite
 from jsvm.precision import scope, working_dtype
 from jsvm.problems import Dense, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
-from jsvm.solvers.driver import finish
-from jsvm.solvers.monitor import Facts, Monitor, facts_of
+from jsvm.solvers.monitor import Facts, Monitor, facts_of, finish
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.loop import Limits, Progress, advance, best_point

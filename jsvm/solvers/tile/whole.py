@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.checks import check_finite
+from jsvm.numerics.arrays import check_finite
 from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify

@@ -28,7 +28,7 @@ import numpy as np
 from jax.tree_util import register_dataclass
 
 from jsvm._typing import Leaf
-from jsvm.numerics.checks import check_finite
+from jsvm.numerics.arrays import check_finite
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify

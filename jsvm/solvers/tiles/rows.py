@@ -16,9 +16,9 @@ import numpy as np
 from jax import lax
 
 from jsvm._typing import Array
+from jsvm.numerics.arrays import repeat_first
 from jsvm.numerics.indexing import UNROLL, add_rows
 from jsvm.numerics.memory import borrow, give_back
-from jsvm.numerics.padding import repeat_first
 from jsvm.numerics.products import product
 from jsvm.solvers.tiles.sources import Source
 from jsvm.solvers.tuning import DEFAULT, Tuning

@@ -17,7 +17,7 @@ from jax.tree_util import register_dataclass
 from jsvm._typing import Array, Leaf
 from jsvm.kernels import Kernel
 from jsvm.kernels.preparation import prepared, release, storage_dtype
-from jsvm.numerics.padding import cast, widened
+from jsvm.numerics.arrays import cast, widened
 from jsvm.problems import Dense, FromKernel
 from jsvm.solvers.canonical import Layout
 
