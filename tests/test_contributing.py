@@ -61,9 +61,9 @@ def run(*command: object, cwd: Path, **options) -> None:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package and of its tests with all walks applied."""
+    """A copy of the code with all walks applied."""
     there = tmp_path_factory.mktemp("walks")
-    for part in ("jsvm", "tests"):
+    for part in ("jsvm", "tests", "bench"):
         shutil.copytree(ROOT / part, there / part, ignore=shutil.ignore_patterns("__pycache__"))
     for diff in WALKS.values():
         run("git", "apply", "--verbose", "-", cwd=there, input=diff)
