@@ -14,31 +14,10 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = [
-    "PSVC",
-    "PSVR",
-    "SVC",
-    "SVR",
-    "AutoSVC",
-    "Machine",
-    "NuSVC",
-    "NuSVR",
-    "OneClassSVM",
-    "PSVMSelector",
-    "SmallestBall",
-    "__version__",
-    "data",
-    "io",
-    "keep_compiled_programs",
-    "kernels",
-    "objectives",
-    "optim",
-    "plots",
-    "problems",
-    "search",
-    "solve",
-    "solvers",
-]
+__all__ = ["PSVC", "PSVR", "SVC", "SVR", "AutoSVC", "NuSVC", "NuSVR", "OneClassSVM"]
+__all__ += ["PSVMSelector", "SmallestBall"]  # the estimators
+__all__ += ["Machine", "__version__", "data", "io", "keep_compiled_programs", "kernels"]
+__all__ += ["objectives", "optim", "plots", "problems", "search", "solve", "solvers"]
 
 
 def __getattr__(name: str) -> Any:

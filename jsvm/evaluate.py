@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.kernels import Kernel
-from jsvm.kernels.sparse import between_sparse, is_sparse
+from jsvm.kernels.sparse import between_sparse
 from jsvm.kernels.whole_numbers import exact_matrix, exact_widths
 from jsvm.machine import Machine
-from jsvm.numerics.arrays import bucket, repeat_first, widened
-from jsvm.numerics.equal_rows import equal_rows
+from jsvm.numerics.arrays import bucket, equal_rows, is_sparse, repeat_first, widened
 from jsvm.precision import scope
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix

@@ -28,11 +28,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
-from jsvm._typing import Array, Scalar
+from jsvm._typing import Array, Mask, Matrix, Number, Scalar, Vector
+from jsvm.numerics.arrays import product
 from jsvm.numerics.elimination import factored, solve_factored
-from jsvm.numerics.products import product
 from jsvm.precision import is_traced
 from jsvm.problems import QuadraticProgram
 
@@ -42,10 +42,7 @@ LARGEST_DENSE = 4096  # variables up to which Qα is computed from the dense mat
 
 @jax.custom_jvp
 def attach(
-    program: QuadraticProgram,
-    alpha: Float[Array, " n"],
-    multipliers: Float[Array, " g"],
-    objective: Scalar,
+    program: QuadraticProgram, alpha: Vector, multipliers: Float[Array, " g"], objective: Scalar
 ) -> tuple[Any, Any, Any]:
     """Return a solution as a function of its program: α, λ and the objective with derivatives.
 
@@ -61,8 +58,8 @@ def _tangent(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
 
 
 def derivative(
-    program: QuadraticProgram, alpha: Float[Array, " n"], direction: QuadraticProgram
-) -> tuple[Float[Array, " n"], Float[Array, " g"], Float[Array, ""]]:
+    program: QuadraticProgram, alpha: Vector, direction: QuadraticProgram
+) -> tuple[Vector, Float[Array, " g"], Number]:
     """Return α̇, λ̇ and ḟ of a solution for a direction, a program of tangents."""
     at_lower, at_upper = alpha <= program.lower, alpha >= program.upper
     free = ~(at_lower | at_upper)
@@ -144,7 +141,7 @@ def _matvec(program: QuadraticProgram, alpha: Any) -> Any:
     return (hessian.dense() if hessian.size <= LARGEST_DENSE else hessian).matvec(alpha)
 
 
-def symmetric_solver(Q: Float[Array, "n n"], free: Bool[Array, " n"]) -> Any:
+def symmetric_solver(Q: Matrix, free: Mask) -> Any:
     """Return the solution of Q_uu x = b as a linear function of b, zero elsewhere."""
     both = free[:, None] & free[None, :]
     ridge = RIDGE * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(jnp.diagonal(Q)))

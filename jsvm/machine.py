@@ -1,18 +1,14 @@
 """A decision function: what a fit produces and what predicts."""
 
-from dataclasses import dataclass
-
 import jax.numpy as jnp
 from jax import lax
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.solvers.status import Solution
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Machine:
     """f(x) = Σ_i β_i k(x, x_i) + b, for one or several outputs; a differentiable pytree.
 

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     lines = "; ".join(f"{name}: {text}" for name, text in COMMANDS.items())
     parser.add_argument("command", choices=tuple(COMMANDS), help=lines)
     return parser
@@ -68,9 +68,6 @@ def _parser() -> argparse.ArgumentParser:
 
 class _Version(argparse.Action):
     """Print the version; looked up on use, for that takes time."""
-
-    def __init__(self, option_strings: Any, dest: str) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import version

@@ -37,9 +37,8 @@ Examples = tuple[np.ndarray, np.ndarray]
 
 def run(arguments: list[str]) -> int:
     """Train on every size, print a table and draw a figure."""
-    parser = options.command_parser(
-        "demo", "Train on the 4 x 4 chess board beside LIBSVM and draw a figure.", EXAMPLES
-    )
+    purpose = "Train on the 4 x 4 chess board beside LIBSVM and draw a figure."
+    parser = options.command_parser("demo", purpose, EXAMPLES)
     add = parser.add_argument
     add("--figure", type=Path, default=Path("chess_board.png"), help="output file")
     sizes = (250, 500, 1000, 2000)
@@ -112,9 +111,7 @@ def _draw(machine: SVC, train: Examples, row: dict[str, Any], path: Path) -> Non
     figure = Figure(figsize=(6.4, 6.4), layout="constrained")
     ax = figure.subplots()
     plots.decision_regions(machine, *train, ax=ax)
-    ax.set_title(
-        f"chess board, n = {row['n']}: {row['SVs']} support vectors, "
-        f"test error {row['test error']:.3f}"
-    )
+    found = f"{row['SVs']} support vectors, test error {row['test error']:.3f}"
+    ax.set_title(f"chess board, n = {row['n']}: {found}")
     ax.legend(loc="upper right", framealpha=0.9)
     figure.savefig(path, dpi=130)

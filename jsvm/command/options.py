@@ -31,16 +31,11 @@ def command_parser(name: str, description: str, examples: str) -> argparse.Argum
 
 def add_data_options(parser: argparse.ArgumentParser, labels: str = "first, last") -> None:
     """Add the data file, its format and its label column."""
-    parser.add_argument("data", type=Path, help="data file, LIBSVM or CSV")
-    parser.add_argument(
-        "--format", choices=("libsvm", "csv"), help="of the data; by default csv if named .csv"
-    )
-    parser.add_argument(
-        "--label",
-        metavar="COLUMN",
-        default="first",
-        help=f"label column of a CSV file: {labels} or a name in its header (default: first)",
-    )
+    add, formats = parser.add_argument, ("libsvm", "csv")
+    add("data", type=Path, help="data file, LIBSVM or CSV")
+    add("--format", choices=formats, help="of the data; by default csv if named .csv")
+    column = f"label column of a CSV file: {labels} or a name in its header (default: first)"
+    add("--label", metavar="COLUMN", default="first", help=column)
 
 
 def add_machine_options(parser: argparse.ArgumentParser) -> None:
@@ -72,18 +67,16 @@ def whole(text: str, least: int = 0) -> int:
 
 def finite(text: str) -> float:
     """Return a finite number."""
-    value = float(text)
-    if not math.isfinite(value):
+    if not math.isfinite(float(text)):
         raise argparse.ArgumentTypeError(f"{text} must be a finite number")
-    return value
+    return float(text)
 
 
 def positive(text: str) -> float:
     """Return a positive, finite number."""
-    value = finite(text)
-    if not value > 0:
+    if not finite(text) > 0:
         raise argparse.ArgumentTypeError(f"{text} must be a positive number")
-    return value
+    return float(text)
 
 
 def cost(text: str) -> float:
@@ -95,17 +88,16 @@ def gamma(text: str) -> float | str:
     """Return a number >= 0, 'auto' or 'scale'."""
     if text in ("auto", "scale"):
         return text
-    value = finite(text)
-    if value < 0:
+    if finite(text) < 0:
         raise argparse.ArgumentTypeError(f"{text} must be auto, scale or a number >= 0")
-    return value
+    return float(text)
 
 
 def spelled_out(arguments: list[str]) -> list[str]:
     """Return the arguments in a form that argparse understands.
 
-    svm-train's ``-wLABEL W`` becomes ``--weight=LABEL=W``, a bare ``-b`` gets a 1, and a negative
-    number such as ``-1e-3`` is joined to its option.
+    ``-wLABEL W`` becomes ``--weight=LABEL=W``, a bare ``-b`` gets a 1, and a negative number such
+    as ``-1e-3`` is joined to its option.
     """
     result: list[str] = []
     rest = list(arguments)

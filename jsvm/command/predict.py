@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from jsvm.command import OK, fitting, options
-from jsvm.command.examples import is_csv, read_examples
 from jsvm.io.conversion import to_estimator
 from jsvm.io.data import Matrix
 from jsvm.io.lines import number_text
@@ -29,7 +28,7 @@ def run(arguments: list[str]) -> int:
     model = read_model(given.model)
     if given.probability and not model.has_probabilities:
         raise ValueError(f"{given.model} holds no probabilities of classes; train it with -b 1")
-    X, y = read_examples(given, precomputed=model.kernel_type == "precomputed")
+    X, y = fitting.read_examples(given, precomputed=model.kernel_type == "precomputed")
     X, machine = _matched(X, model, given)
     predicted = machine.predict(X)
     chances = machine.predict_proba(X) if given.probability else None
@@ -48,9 +47,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = options.command_parser(
-        "predict", "Predict the examples of a data file with a LIBSVM model file.", EXAMPLES
-    )
+    purpose = "Predict the examples of a data file with a LIBSVM model file."
+    parser = options.command_parser("predict", purpose, EXAMPLES)
     options.add_data_options(parser, labels="first, last, none")
     parser.add_argument("model", type=Path, help="model file of jsvm or LIBSVM")
     parser.add_argument("output", type=Path, nargs="?", help="file for the predictions")
@@ -64,8 +62,11 @@ def _matched(X: Matrix, model: Model, given: argparse.Namespace) -> tuple[Matrix
     A LIBSVM file, of data or of a model, only tells the largest feature that is not zero.
     """
     known, found = model.vectors.shape[1], X.shape[1]
-    precomputed = model.kernel_type == "precomputed"
-    if (precomputed and found < known) or (is_csv(given) and found != known and not precomputed):
+    if model.kernel_type == "precomputed":
+        fits = found >= known
+    else:
+        fits = found == known or not fitting.is_csv(given)
+    if not fits:
         raise ValueError(
             f"{given.data} has {found} features, but {given.model} has {known}; which column of a "
             "CSV file is the label, if any, is said by --label"

@@ -49,9 +49,8 @@ def run(arguments: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = options.command_parser(
-        "select", "Choose C and gamma by cross-validation on a grid.", EXAMPLES
-    )
+    purpose = "Choose C and gamma by cross-validation on a grid."
+    parser = options.command_parser("select", purpose, EXAMPLES)
     options.add_data_options(parser)
     options.add_machine_options(parser)
     add, form = parser.add_argument, "a list 0.1,1,10 or begin:end:factor (default: %(default)s)"

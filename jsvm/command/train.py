@@ -17,6 +17,10 @@ EXAMPLES = """  jsvm train heart.txt                        # C-SVC, RBF kernel;
   jsvm train -v 5 -q heart.txt                # accuracy of cross-validation, no model
   jsvm train -t precomputed kernel.txt        # lines: label 0:i 1:k(x_i,x_1) 2:k(x_i,x_2) ...
 """
+SUMMARY = """{type} with {kernel}: {examples} examples of {features} features
+{support_vectors} support vectors after {pair_steps} pair and {block_steps} block steps, \
+KKT gap {kkt_gap:.1e}, {seconds:.2f} seconds
+model: {model}"""
 
 
 def run(arguments: list[str]) -> int:
@@ -32,21 +36,16 @@ def run(arguments: list[str]) -> int:
         probability=bool(given.probability),
         progress=options.shows_progress(given) and given.folds is None,
     )
-    if given.folds is not None:
-        return _cross_validate(given, machine, X, y)
-    return _train(given, machine, X, y)
+    return (_train if given.folds is None else _cross_validate)(given, machine, X, y)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = options.command_parser(
-        "train", "Fit a machine to a data file and write a LIBSVM model file.", EXAMPLES
-    )
+    purpose = "Fit a machine to a data file and write a LIBSVM model file."
+    parser = options.command_parser("train", purpose, EXAMPLES)
     options.add_data_options(parser)
-    parser.add_argument(
-        "model", type=Path, nargs="?", help="model file (default: the data's name and .model, here)"
-    )
+    add, model = parser.add_argument, "model file (default: the data's name and .model, here)"
+    add("model", type=Path, nargs="?", help=model)
     options.add_machine_options(parser)
-    add = parser.add_argument
     costs = "C, the cost of errors, or inf (default: 1)"
     add("-c", "--cost", type=options.cost, default=1.0, help=costs)
     gammas = "of the kernel: a number, auto = 1/features or scale = auto/variance (default: auto)"
@@ -61,10 +60,9 @@ def _train(given: argparse.Namespace, machine: Any, X: Matrix, y: np.ndarray) ->
 
     path = Path(f"{given.data.name}.model") if given.model is None else given.model
     begun = time.perf_counter()
-    machine.fit(X, y)
+    solutions = machine.fit(X, y).solutions_
     seconds = time.perf_counter() - begun
     save_model(machine, path)
-    solutions = machine.solutions_
     facts = {
         "model": path,
         "type": given.type,
@@ -82,14 +80,7 @@ def _train(given: argparse.Namespace, machine: Any, X: Matrix, y: np.ndarray) ->
     if given.json:
         options.print_json(facts)
     elif not given.quiet:
-        print(
-            f"{facts['type']} with {facts['kernel']}: {facts['examples']} examples of "
-            f"{facts['features']} features\n"
-            f"{facts['support_vectors']} support vectors after {facts['pair_steps']} pair and "
-            f"{facts['block_steps']} block steps, KKT gap {facts['kkt_gap']:.1e}, "
-            f"{seconds:.2f} seconds\n"
-            f"model: {path}"
-        )
+        print(SUMMARY.format(**facts))
     return INTERRUPTED if fitting.interrupted(machine) else OK
 
 

@@ -7,23 +7,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from jsvm import problems
+from jsvm.estimators.checks import encoded, whole_number
 from jsvm.estimators.classifier import Classifier
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.formulation import Formulation
-from jsvm.estimators.parameters import whole_number
-from jsvm.estimators.training_data import encoded
+from jsvm.estimators.two_class import Formulation
 from jsvm.kernels import Kernel
-from jsvm.kernels.sparse import is_sparse
+from jsvm.numerics.arrays import is_sparse
 from jsvm.search import strategies
 
-# Names of the strategies with modest numbers of generations or steps.
-BUDGETS = {
-    "cross_validation": 30,
-    "kta": 100,
-    "span_bound": 30,
-    "likelihood": 1000,
-    "posterior": 1000,
-}
+# Modest numbers of generations or steps of the strategies.
+BUDGETS = {"cross_validation": 30, "kta": 100, "span_bound": 30}
+BUDGETS |= {"likelihood": 1000, "posterior": 1000}
 
 
 @estimator
@@ -99,13 +93,7 @@ class AutoSVC(Classifier, Selecting):
 
     # No weights: the splits of a search do not treat an example of weight two as two of them.
     def fit(self, X: Any, y: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Select kernel and C, then train on the rows of `X` with labels `y`.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        y : array of shape (n,)
-        """
+        """Select kernel and C, then train on the rows of `X` with labels `y`."""
         self._check_parameters()
         points, labels = self._read(X, y, ensure_min_samples=2)
         found = self._select(points, labels)

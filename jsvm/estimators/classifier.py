@@ -1,25 +1,28 @@
-"""What classifiers share: classes, two-class problems, votes and probabilities."""
+"""What classifiers share: classes, two-class problems, votes and probabilities.
 
+Inside, one column belongs to each two-class problem, and the first class of a problem is the
+positive one, as in LIBSVM. Outside, the attributes are scikit-learn's, where with two classes the
+second one is positive: :func:`orientation` is the sign between the two.
+"""
+
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from jsvm.estimators.calibration import METHODS, fit_sigmoids, probabilities
+from jsvm.estimators.calibration import METHODS, Logistic, fit_sigmoids, probabilities
+from jsvm.estimators.checks import check_presence, class_factors, encoded, one_of, present_rows
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.formulation import Formulation
-from jsvm.estimators.grid_task import grid_task
+from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
-from jsvm.estimators.multiclass import orientation, packed, unpacked, votes_and_confidences
-from jsvm.estimators.sigmoid import Logistic
-from jsvm.estimators.training_data import check_presence, class_factors, encoded, present_rows
-from jsvm.estimators.two_class import Training
+from jsvm.estimators.two_class import Formulation, Training
 from jsvm.precision import working_dtype
-from jsvm.search import GridTask, Part
+from jsvm.search import Part
 from jsvm.solvers import SMO
-from jsvm.validation.class_pairs import TwoClass, one_against_one, one_against_rest
+from jsvm.validation.parts import one_against_one, one_against_rest
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -32,7 +35,7 @@ def _is_calibrated(estimator: Any) -> bool:
 
 
 @estimator
-class Classifier(ClassifierMixin, KernelMachine):
+class Classifier(ClassifierMixin, TrainedInBatches, KernelMachine):
     """A classifier made of two-class machines; which ones is left to the concrete classes.
 
     Parameters
@@ -77,7 +80,7 @@ class Classifier(ClassifierMixin, KernelMachine):
         """Return what an example of weight one costs, for those of the n examples `present`."""
         return 1.0
 
-    def _check_problems(self, problems: list[TwoClass], weights: np.ndarray) -> None:
+    def _check_problems(self, problems: list[Part]) -> None:
         """Raise ValueError if a problem has no solution."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -100,13 +103,18 @@ class Classifier(ClassifierMixin, KernelMachine):
         costs = costs[present] * self._cost(n, present, codes)
         K, dtype = self._gram(X, weight), working_dtype(self.dtype)
 
-        problems = self._problems(codes)
-        self._check_problems(problems, costs)
-        training = Training(formulation, K, costs, solver, dtype)
+        problems = self._problems(codes, costs)
+        training = Training(formulation, K, solver, dtype)
         last = self._last_solutions([len(problem.examples) for problem in problems])
         self._report(training.solve(problems, last, **self._options()), solver)
-        functions = list(map(training.function, problems, self.solutions_))
-        self._keep_classes(X, present, codes, problems, functions)
+        # The support vectors are kept by class, then by index, as LIBSVM does.
+        columns, offsets = zip(*map(training.function, problems, self.solutions_), strict=True)
+        classes = len(self.classes_)
+        rows = packed(list(columns), problems, codes, classes, self.multiclass == "ovr")
+        used = np.flatnonzero((rows != 0).any(axis=0))
+        used = used[np.argsort(codes[used], kind="stable")]
+        self._keep(X, present, used, rows, orientation(classes) * np.array(offsets))
+        self.n_support_ = np.bincount(codes[used], minlength=classes).astype(np.int32)
         if self.calibration is not None:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             sigmoids = fit_sigmoids(self.calibration, X, training, problems, seed)
@@ -136,7 +144,7 @@ class Classifier(ClassifierMixin, KernelMachine):
         values = self._values(X)
         if self.calibration == "sigmoid":
             return self.classes_[np.argmax(self._probabilities(values), axis=1)]
-        return self.classes_[self._winners(values)]
+        return self._predicted(values)
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -148,31 +156,28 @@ class Classifier(ClassifierMixin, KernelMachine):
         """Return the logarithms of the probabilities."""
         return _logarithm(self.predict_proba(X))
 
-    def _winners(self, decisions: np.ndarray) -> np.ndarray:
-        """Return the class of every row of decision values, as a number."""
+    def _predicted(self, decisions: np.ndarray) -> np.ndarray:
+        """Return the label of every row of decision values."""
         classes = len(self.classes_)
         if classes == 2:
-            return (decisions[:, 0] < 0).astype(int)
-        if self.multiclass == "ovr":
-            return np.argmax(decisions, axis=1)
-        votes, confidences = votes_and_confidences(decisions, classes)
-        return np.argmax(confidences if self.break_ties else votes, axis=1)
+            return self.classes_[(decisions[:, 0] < 0).astype(int)]
+        if self.multiclass == "ovo":
+            votes, confidences = votes_and_confidences(decisions, classes)
+            decisions = confidences if self.break_ties else votes
+        return self.classes_[np.argmax(decisions, axis=1)]
 
     def _check_parameters(self) -> SMO:
-        for name, known in (
-            ("multiclass", ("ovo", "ovr")),
-            ("decision_function_shape", ("ovr", "ovo")),
-            ("calibration", (None, *METHODS)),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {known}")
-        if self.break_ties and self.decision_function_shape == "ovo":
+        shape = self.decision_function_shape
+        one_of("multiclass", self.multiclass, ("ovo", "ovr"))
+        one_of("decision_function_shape", shape, ("ovr", "ovo"))
+        one_of("calibration", self.calibration, (None, *METHODS))
+        if self.break_ties and shape == "ovo":
             raise ValueError("break_ties=True needs decision_function_shape='ovr'")
-        if self.multiclass == "ovr" and self.decision_function_shape == "ovo":
+        if self.multiclass == "ovr" and shape == "ovo":
             raise ValueError(
                 "multiclass='ovr' trains no pairs of classes; use decision_function_shape='ovr'"
             )
-        return self._configured_solver()
+        return super()._check_parameters()
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
         """Return the validated data: X, y, y as numbers, and weights; sets `classes_`."""
@@ -180,28 +185,12 @@ class Classifier(ClassifierMixin, KernelMachine):
         self.classes_, codes = encoded(y)
         return X, y, codes, self._weights(X, sample_weight)
 
-    def _problems(self, codes: np.ndarray) -> list[TwoClass]:
+    def _problems(self, codes: np.ndarray, costs: np.ndarray) -> list[Part]:
         classes = len(self.classes_)
-        if self.multiclass == "ovr" and classes > 2:
-            return one_against_rest(codes, classes)
-        return one_against_one(codes, classes)
-
-    def _keep_classes(
-        self,
-        X: Any,
-        present: np.ndarray,
-        codes: np.ndarray,
-        problems: list[TwoClass],
-        functions: list[tuple[np.ndarray, float]],
-    ) -> None:
-        """Keep the support vectors, by class, then by index, as LIBSVM does."""
-        classes, ovr = len(self.classes_), self.multiclass == "ovr"
-        columns, offsets = zip(*functions, strict=True)
-        rows = packed(list(columns), problems, codes, classes, ovr)
-        used = np.flatnonzero((rows != 0).any(axis=0))
-        used = used[np.argsort(codes[used], kind="stable")]
-        self._keep(X, present, used, rows, orientation(classes) * np.array(offsets))
-        self.n_support_ = np.bincount(codes[used], minlength=classes).astype(np.int32)
+        divide = one_against_rest if self.multiclass == "ovr" and classes > 2 else one_against_one
+        problems = divide(codes, classes, costs)
+        self._check_problems(problems)
+        return problems
 
     def _coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         columns = unpacked(self.dual_coef_, self.n_support_, self.multiclass == "ovr")
@@ -214,28 +203,70 @@ class Classifier(ClassifierMixin, KernelMachine):
         pairs = self.multiclass == "ovo"
         return probabilities(decisions, sigmoids, len(self.classes_), pairs)
 
-    def _grid_task(self, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any) -> GridTask:
-        """Return what :func:`jsvm.search.cross_validate` needs to know; this is left unfitted."""
-        own: Any = clone(self)
-        solver, formulation = own._check_parameters(), own._formulation()
-        X, y, codes, weight = own._labelled(X, y, sample_weight)
+    def _fold_parts(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+        """Return the data, and the function from training examples to their problems."""
+        X, y, codes, weight = self._labelled(X, y, sample_weight)
 
         def parts(train: np.ndarray) -> list[Part]:
             given = y[train], codes[train], weight[train]
-            costs = weight[train] * class_factors(own.class_weight, own.classes_, *given)
+            costs = weight[train] * class_factors(self.class_weight, self.classes_, *given)
             some = train[costs > 0]
-            check_presence(own.classes_, codes[some])
-            problems, costs = own._problems(codes[some]), costs[costs > 0]
-            own._check_problems(problems, costs)
-            return [Part(some[p.examples], p.signs, costs[p.examples]) for p in problems]
+            check_presence(self.classes_, codes[some])
+            problems = self._problems(codes[some], costs[costs > 0])
+            return [part._replace(examples=some[part.examples]) for part in problems]
 
-        def predict(decisions: np.ndarray) -> np.ndarray:
-            return own.classes_[own._winners(decisions)]
-
-        given: Any = {"cv": cv, "scoring": scoring, "solver": solver, "copies": 1}
-        return grid_task(own, (X, y, weight), formulation, parts, predict, **given)
+        return X, y, weight, parts
 
 
 def _logarithm(probabilities: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
+
+
+def orientation(classes: int) -> float:
+    """Return the factor between decision values inside and those that users see."""
+    return -1.0 if classes == 2 else 1.0
+
+
+def packed(
+    columns: list[np.ndarray], problems: list[Part], codes: np.ndarray, classes: int, ovr: bool
+) -> np.ndarray:
+    """Return the rows of `dual_coef_` for all examples; `columns` are the coefficients by problem.
+
+    Row r of a class belongs to the r-th of the other classes; of ovr each class has its row.
+    """
+    rows = classes if ovr and classes > 2 else classes - 1
+    coefficients = np.zeros((rows, len(codes)))
+    pairs = list(combinations(range(classes), 2))
+    for k, (problem, beta) in enumerate(zip(problems, columns, strict=True)):
+        if rows == classes:
+            coefficients[k, problem.examples] = beta
+        else:
+            a, b = pairs[k]
+            row = np.where(codes[problem.examples] == a, b - 1, a)
+            coefficients[row, problem.examples] = beta
+    return orientation(classes) * coefficients
+
+
+def unpacked(dual_coef: np.ndarray, n_support: np.ndarray, ovr: bool) -> np.ndarray:
+    """Return one column of coefficients for each two-class problem."""
+    classes = len(n_support)
+    if ovr or classes == 2:
+        return orientation(classes) * dual_coef.T
+    owner = np.repeat(np.arange(classes), n_support)
+    columns = []
+    for a, b in combinations(range(classes), 2):
+        column = np.where(owner == a, dual_coef[b - 1], 0.0)
+        columns.append(np.where(owner == b, dual_coef[a], column))
+    return np.stack(columns, axis=1)
+
+
+def votes_and_confidences(pairs: np.ndarray, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return votes of every class, and votes plus a share below one half of summed decisions."""
+    votes, sums = np.zeros((2, len(pairs), classes))
+    for decision, (a, b) in zip(pairs.T, combinations(range(classes), 2), strict=True):
+        votes[:, a] += decision > 0
+        votes[:, b] += decision <= 0
+        sums[:, a] += decision
+        sums[:, b] -= decision
+    return votes, votes + sums / (3 * (np.abs(sums) + 1))

@@ -21,10 +21,7 @@ T = TypeVar("T")
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 def estimator(cls: type[T]) -> type[T]:
-    """Return the class with a constructor and a full docstring.
-
-    scikit-learn asks that a constructor stores what it is given; `fit` checks it.
-    """
+    """Return the class with a constructor that stores what it is given, and a full docstring."""
     own = inspect.get_annotations(cls)
     inherited = getattr(cls, "__dataclass_fields__", {})
     for name in inherited.keys() & (vars(cls).keys() - own.keys()):

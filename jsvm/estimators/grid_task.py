@@ -1,62 +1,50 @@
 """What the estimators tell :func:`jsvm.search.cross_validate` of themselves."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.metrics import r2_score
 from sklearn.model_selection import check_cv
 
-from jsvm.estimators.formulation import Formulation
 from jsvm.precision import working_dtype
-from jsvm.search import GridTask, Part
+from jsvm.search import GridTask
 
 
-def folds_of(estimator: Any, cv: Any, X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the training and test examples of every fold, those that GridSearchCV would use."""
-    splitter: Any = check_cv(cv, y, classifier=is_classifier(estimator))
-    return [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, y)]
+class TrainedInBatches:
+    """An estimator with `_fold_parts`, for the problems of a fold, and `_predicted`."""
 
+    _copies: ClassVar[int] = 1  # variables per example
 
-def grid_task(
-    estimator: Any,
-    data: tuple[Any, np.ndarray, np.ndarray],
-    formulation: Formulation,
-    parts: Callable[[np.ndarray], list[Part]],
-    predict: Callable[[np.ndarray], np.ndarray],
-    *,
-    cv: Any,
-    scoring: Any,
-    solver: Any,
-    copies: int,
-) -> GridTask:
-    """Return the task of an estimator; `data` are the validated X, y and weights."""
-    X, y, weight = data
-    if scoring is None:
-        scoring = _accuracy if is_classifier(estimator) else r2_score
+    def _grid_task(self, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any) -> GridTask:
+        """Return the task; the folds are those of GridSearchCV. This is left unfitted."""
+        own: Any = clone(self)  # pyright: ignore[reportArgumentType]
+        solver, formulation = own._check_parameters(), own._formulation()
+        X, y, weight, parts = own._fold_parts(X, y, sample_weight)
+        splitter: Any = check_cv(cv, y, classifier=is_classifier(own))
+        if scoring is None:
+            scoring = _accuracy if is_classifier(own) else r2_score
 
-    def kernel(gamma: Any) -> Any:
-        if estimator._precomputed:
-            return "precomputed"
-        gamma = estimator.gamma if gamma is None else float(gamma)
-        return estimator._kernel_with(gamma, X, weight)
+        def kernel(gamma: Any) -> Any:
+            if own._precomputed:
+                return "precomputed"
+            return own._kernel_with(own.gamma if gamma is None else float(gamma), X, weight)
 
-    def score(examples: np.ndarray, decisions: np.ndarray) -> float:
-        return float(scoring(y[examples], predict(decisions)))
+        def score(examples: np.ndarray, decisions: np.ndarray) -> float:
+            return float(scoring(y[examples], own._predicted(decisions)))
 
-    return GridTask(
-        X=X,
-        kernel=kernel,
-        folds=folds_of(estimator, cv, X, y),
-        parts=parts,
-        build=formulation.build,
-        parameters=formulation.parameters,
-        copies=copies,
-        score=score,
-        solver=solver,
-        dtype=working_dtype(estimator.dtype),
-    )
+        return GridTask(
+            X=X,
+            kernel=kernel,
+            folds=[(np.asarray(train), np.asarray(test)) for train, test in splitter.split(X, y)],
+            parts=parts,
+            build=formulation.build,
+            parameters=formulation.parameters,
+            copies=self._copies,
+            score=score,
+            solver=solver,
+            dtype=working_dtype(own.dtype),
+        )
 
 
 def _accuracy(truth: np.ndarray, predicted: np.ndarray) -> float:

@@ -1,9 +1,12 @@
 """What every estimator shares, what those with a kernel, and what machines of support vectors."""
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from numbers import Real
-from typing import Any, ClassVar
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -12,18 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from jsvm.estimators import checks
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.parameters import whole_number
-from jsvm.estimators.predictors import PREDICTORS
-from jsvm.estimators.training_data import FLOATS, are_plain, from_device, on_host, present_rows
 from jsvm.evaluate import Predictor
 from jsvm.kernels import Kernel, resolve
 from jsvm.kernels.sparse import kernel_and_points
 from jsvm.machine import Machine
-from jsvm.precision import working_dtype
+from jsvm.numerics.arrays import is_sparse
+from jsvm.precision import default_device, working_dtype
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import PSMO, SMO, Solution, Status, solve
-from jsvm.solvers.starts import near
+from jsvm.solvers.canonical import near
 
 FORMAT = 1  # of the pickled state
 
@@ -68,7 +70,7 @@ class Estimator(BaseEstimator):
         state: dict[str, Any] = dict(inherited)
         for name in ("kernel", "kernel_", "rows"):
             if name in state:
-                state[name] = jax.tree.map(on_host, state[name])
+                state[name] = jax.tree.map(checks.on_host, state[name])
         return state | {"_jsvm_format": FORMAT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -77,10 +79,10 @@ class Estimator(BaseEstimator):
             raise ValueError(f"pickled by a newer jsvm (format {version}, known is {FORMAT})")
         super().__setstate__(state)
 
-    def _configured_solver(self) -> Any:
+    def _check_parameters(self) -> Any:
         """Return the solver that the parameters describe; raise ValueError if they are bad."""
         kind = self._solver_type
-        whole_number("max_iter", self.max_iter, -1)
+        checks.whole_number("max_iter", self.max_iter, -1)
         if isinstance(self.solver, kind):
             return self.solver
         if self.solver is not None:
@@ -103,12 +105,9 @@ class Estimator(BaseEstimator):
             raise ValueError(f"C={getattr(self, 'C', None)}: {Status.UNBOUNDED.message}")
         for solution, status in zip(solutions, statuses, strict=True):
             if status != Status.CONVERGED:
-                warnings.warn(
-                    f"{type(self).__name__} stopped at a KKT gap of {solution.violation:.3g} "
-                    f"(tol={tol}): {status.message}",
-                    ConvergenceWarning,
-                    stacklevel=stacklevel,
-                )
+                gap = f"stopped at a KKT gap of {solution.violation:.3g} (tol={tol})"
+                message = f"{type(self).__name__} {gap}: {status.message}"
+                warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
                 return 1
         return 0
 
@@ -172,15 +171,15 @@ class KernelEstimator(Estimator):
         """Whether X is the kernel matrix of the examples, so that its columns are examples, too."""
         return self._precomputed
 
-    def _read(self, X: Any, *y: Any, **checks: Any) -> Any:
+    def _read(self, X: Any, *y: Any, **required: Any) -> Any:
         """Return the validated training data: X, or X and y."""
-        if not self._precomputed and are_plain(X, *y, **checks):
+        if not self._precomputed and checks.are_plain(X, *y, **required):
             self.n_features_in_ = X.shape[1]
             self.__dict__.pop("feature_names_in_", None)
             return (X, *y) if y else X
         sparse = False if self._precomputed else "csr"
-        given = from_device(X), *y
-        data = validate_data(self, *given, dtype=FLOATS, accept_sparse=sparse, **checks)
+        given = checks.from_device(X), *y
+        data = validate_data(self, *given, dtype=checks.FLOATS, accept_sparse=sparse, **required)
         X = data[0] if y else data
         if self._square and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square X, not {X.shape}")
@@ -198,18 +197,12 @@ class KernelEstimator(Estimator):
     def _present(self, X: Any, weight: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
         """Return X and the weights without the examples of weight zero, and who is left."""
         present = np.flatnonzero(weight > 0)
-        return present_rows(X, present, self._square), weight[present], present
+        return checks.present_rows(X, present, self._square), weight[present], present
 
     def _kernel_with(self, gamma: Any, X: Any, weight: np.ndarray) -> Kernel:
         """Return the kernel of these parameters with another γ."""
-        return resolve(
-            self.kernel,
-            X,
-            gamma=gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            weight=None if (weight == 1).all() else weight,
-        )
+        given = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        return resolve(self.kernel, X, **given, weight=None if (weight == 1).all() else weight)
 
     def _options(self) -> dict[str, Any]:
         """Return the keyword arguments with which :func:`jsvm.solve` is followed."""
@@ -244,10 +237,22 @@ class KernelEstimator(Estimator):
 
         return PREDICTORS.of(self, (kernel, points), numbers, working_dtype(self.dtype), machine)
 
+    def _of_support(self, values: Any, support: np.ndarray, what: str) -> Any:
+        """Return the columns of `support_`, given all columns or only these."""
+        if values.shape[1] == self.n_features_in_:
+            return values[:, support]
+        if values.shape[1] == len(support):
+            return values
+        raise ValueError(
+            f"X has {values.shape[1]} features, but {type(self).__name__} is expecting "
+            f"{self.n_features_in_} features as input: {what.format(len(support))}, in the "
+            "order of support_"
+        )
+
     def _values(self, X: Any) -> np.ndarray:
         """Return the decision values of the rows of X, one column an output."""
-        X = validate_data(self, from_device(X), dtype=FLOATS, accept_sparse="csr", reset=False)
-        return self._predictor()(X)
+        given: Any = {"dtype": checks.FLOATS, "accept_sparse": "csr", "reset": False}
+        return self._predictor()(validate_data(self, checks.from_device(X), **given))
 
 
 def numbered(checkpoint: Any, k: int, count: int) -> Any:
@@ -271,7 +276,7 @@ class KernelMachine(KernelEstimator):
             self.kernel_ = "precomputed"
             return X
         self.kernel_ = self._kernel_with(self.gamma, X, weight)
-        return kernel_and_points(self.kernel_, X)
+        return kernel_and_points(self.kernel_, X) if is_sparse(X) else (self.kernel_, X)
 
     def _solve(self, program: QuadraticProgram, solver: SMO) -> Solution:
         """Solve the only problem of this machine."""
@@ -303,17 +308,56 @@ class KernelMachine(KernelEstimator):
         if not isinstance(self.kernel_, str):
             return super()._values(X)
         machine = self._predictor().machine
-        return self._columns(from_device(X)) @ machine.coefficients + machine.bias[None, :]
+        return self._columns(checks.from_device(X)) @ machine.coefficients + machine.bias[None, :]
 
     def _columns(self, X: Any) -> np.ndarray:
         """Return the kernel values with the support vectors, given all columns or only these."""
-        X = check_array(X, dtype=FLOATS)
-        if X.shape[1] == self.n_features_in_:
-            return X[:, self.support_]
-        if X.shape[1] == len(self.support_):
-            return X
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-            f"{self.n_features_in_} features as input: kernel values with all training examples, "
-            f"or with the {len(self.support_)} support vectors, in the order of support_"
-        )
+        what = "kernel values with all training examples, or with the {} support vectors"
+        return self._of_support(check_array(X, dtype=checks.FLOATS), self.support_, what)
+
+
+class Kept(NamedTuple):
+    """Predictors by dtype and device, and the fitted attributes that they were made from."""
+
+    objects: Sequence[Any]
+    numbers: Sequence[Any]
+    predictors: dict[Any, Predictor]
+
+    def is_of(self, objects: Sequence[Any], numbers: Sequence[Any]) -> bool:
+        """Tell whether the attributes are the same objects and numbers still."""
+        same = all(a is b for a, b in zip(self.objects, objects, strict=True))
+        return same and all(map(np.array_equal, self.numbers, numbers))
+
+
+class Predictors:
+    """A predictor for every estimator, dtype and device, deleted with its estimator.
+
+    A prediction must leave an estimator unchanged, and predictors are not pickled: they are kept
+    here. Users may assign fitted attributes, so these are compared at every call: kernel and points
+    by identity, numbers by value.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: WeakKeyDictionary[Any, Kept] = WeakKeyDictionary()
+
+    def of(
+        self,
+        owner: Any,
+        objects: Sequence[Any],
+        numbers: Sequence[Any],
+        dtype: np.dtype,
+        machine: Callable[[], Machine],
+    ) -> Predictor:
+        """Return the predictor of `owner`, made of `machine()` if an attribute has changed."""
+        key = dtype, default_device()
+        with self._lock:
+            kept = self._kept.get(owner)
+            if kept is None or not kept.is_of(objects, numbers):
+                kept = self._kept[owner] = Kept(objects, [np.array(v) for v in numbers], {})
+            if key not in kept.predictors:
+                kept.predictors[key] = Predictor(machine(), dtype)
+            return kept.predictors[key]
+
+
+PREDICTORS = Predictors()

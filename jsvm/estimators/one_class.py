@@ -7,11 +7,11 @@ from sklearn.base import OutlierMixin
 from sklearn.utils import check_array
 
 from jsvm import problems
+from jsvm.estimators.checks import FLOATS, fraction, from_device
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import KernelMachine
-from jsvm.estimators.parameters import fraction
-from jsvm.estimators.training_data import FLOATS, from_device
-from jsvm.kernels.sparse import is_sparse, squared_lengths
+from jsvm.kernels.sparse import squared_lengths
+from jsvm.numerics.arrays import is_sparse
 from jsvm.precision import scope, working_dtype
 
 ROUNDING = 1e-12  # relative, of kernel values and their sums
@@ -41,30 +41,17 @@ class OneClassSVM(OutlierMixin, KernelMachine):
     nu: Any = 0.5
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "OneClassSVM":
-        """Train on the rows of `X` (a kernel matrix for 'precomputed').
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            An example of weight w counts as w copies of it, one of weight zero is absent.
-        """
-        solver, nu = self._configured_solver(), fraction("nu", self.nu)
+        """Train on the rows of `X`; `y` is ignored, the other arguments are those of SVC.fit."""
+        solver, nu = self._check_parameters(), fraction("nu", self.nu)
         X = self._read(X)
         X, weight, present = self._present(X, self._weights(X, sample_weight))
-        program = problems.one_class(self._gram(X, weight), nu, weight)
-        solution = self._solve(program, solver)
+        solution = self._solve(problems.one_class(self._gram(X, weight), nu, weight), solver)
         self._keep_single(X, present, solution.alpha, float(solution.bias))
         self.offset_ = -float(solution.bias)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the signed height above the boundary; negative for outliers.
-
-        Values within rounding error of the boundary are zero, so that a support vector on it is
-        never an outlier.
-        """
+        """Return the height above the boundary; zero within rounding error, negative outside."""
         values = self._values(X)[:, 0]
         rounding = ROUNDING * (np.abs(values + self.offset_) + abs(self.offset_))
         return np.where(np.abs(values) <= rounding, 0.0, values)
@@ -102,16 +89,8 @@ class SmallestBall(KernelMachine):
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "SmallestBall":
-        """Find the ball around the rows of `X` (a kernel matrix for 'precomputed').
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        y : ignored
-        sample_weight : array of shape (n,), optional
-            An example of weight zero is absent; other weights do not matter.
-        """
-        solver = self._configured_solver()
+        """Find the ball around the rows of `X`; `y` and weights other than zero are ignored."""
+        solver = self._check_parameters()
         X = self._read(X)
         X, weight, present = self._present(X, self._weights(X, sample_weight))
         program = problems.smallest_ball(self._gram(X, weight))
@@ -144,7 +123,7 @@ class SmallestBall(KernelMachine):
 
     def decision_function(self, X: Any, diagonal: Any = None) -> np.ndarray:
         """Return the signed distance from the sphere, positive inside; see :meth:`distance`."""
-        distance = self.distance(X, diagonal)
+        distance = self.distance(X, diagonal)  # first: it says so if there was no fit
         return self.radius_ - distance
 
     def predict(self, X: Any, diagonal: Any = None) -> np.ndarray:

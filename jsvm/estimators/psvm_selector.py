@@ -1,7 +1,13 @@
-"""Feature selection with the Potential SVM."""
+"""Feature selection with the Potential SVM, for one ε after another.
+
+For ε ≥ ‖Kᵀy‖∞ no feature has a larger correlation than ε, and all α are zero. For smaller ε
+features enter one after the other, and some leave again: their number is not monotonic in ε, and
+need not take every value. Each problem starts from the solution of the last ε.
+"""
 
 import numbers
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.feature_selection import SelectorMixin
@@ -9,27 +15,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from jsvm.estimators.columns import normalised_columns
+from jsvm import problems
+from jsvm.estimators import checks
+from jsvm.estimators.columns import ColumnEstimator, Columns, normalise
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.kernel_estimator import Estimator
-from jsvm.estimators.parameters import (
-    at_least,
-    fraction,
-    one_of,
-    positive_cost,
-    whole_number,
-)
-from jsvm.estimators.support_features import Support, SupportPath
-from jsvm.estimators.training_data import FLOATS, against_rest, encoded, from_device
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, as_matrix_data
 from jsvm.solvers import PSMO, Solution
+from jsvm.solvers.potential import PsvmFamily
 
 DEFAULT_EPSILON = 0.2  # of ‖Kᵀy‖∞, if neither ε nor a number of features is given
+SMALLEST_EPSILON = 2.0**-17  # of ‖Kᵀy‖∞: the search for ε ends there
+BISECTIONS = 20  # of the logarithm of ε: its factor 2 becomes one of 1 + 7e-7
 
 
 @estimator
-class PSVMSelector(SelectorMixin, Estimator):
+class PSVMSelector(SelectorMixin, ColumnEstimator):
     """Selection of features by the Potential SVM (Hochreiter & Obermayer 2004, section 2.4.6).
 
     With K = X, columns normalised, ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ is minimised over −C ≤ α ≤ C: a feature
@@ -43,27 +44,20 @@ class PSVMSelector(SelectorMixin, Estimator):
         selected. None: a fifth of ‖Kᵀy‖∞, from which on there are none, or what
         `n_features_to_select` asks for.
     n_features_to_select : int, float in (0, 1] or None
-        Number of features, or their fraction. ε is searched for: as large as possible with at least
-        so many support features, of which those with the largest |α_j| are selected. There are
-        never many more support features than examples unless C is finite; what is missing is taken
-        in the order of `ranking_`. With `epsilon` given it is not searched for, and the best ranked
-        are selected.
+        Number of features, or their fraction: the best ranked are selected. Without `epsilon`, ε is
+        searched for: as large as possible with at least so many support features. There are never
+        many more of these than examples unless C is finite.
     C : float
         Bound of |α_j|.
-    scaling : {'length', 'variance'}
-        Columns have mean zero and length one, or variance one as in the paper: the same
-        machines, with ε √n times as large and C √n times as small.
     target : {'auto', 'classes', 'values'}
-        Whether y are labels of classes or real values. 'auto' decides by scikit-learn's
-        `type_of_target`: strings, booleans and whole numbers are labels, even as floats, so give
-        'values' for a regression on counts. Of more than two classes each is told from the rest,
-        and the largest |α_j| counts.
+        Whether y are labels or real values. For 'auto' strings, booleans and whole numbers, even as
+        floats, are labels: give 'values' for a regression on counts. Of more than two classes each
+        is told from the rest, and the largest |α_j| counts.
     n_resamples : int
-        Number of further runs on random parts of the examples ("multiple runs to obtain stable
-        results", section 3.3.3), of the same fraction of every class and without repetition.
-        Selection and ranking are then by how often a feature is a support feature, then by its mean
-        |α_j|. ε is that of all examples, times √(m/n) (m/n for scaling='variance') for m of n
-        examples, which is the same threshold of correlation.
+        Number of further runs on random parts of the examples, stratified ("multiple runs to obtain
+        stable results", section 3.3.3). Selection and ranking are then by how often a feature is a
+        support feature, then by its mean |α_j|. ε for m of n examples is that of all examples times
+        √(m/n) (m/n for scaling='variance'), the same threshold of correlation.
     resample_fraction : float in (0, 1]
         Of the examples in a run.
     threshold : float in (0, 1]
@@ -71,12 +65,6 @@ class PSVMSelector(SelectorMixin, Estimator):
         fraction of the runs, unless `n_features_to_select` is given.
     tol : float
         Largest violation of the KKT conditions, as a fraction of ε.
-    cache_size : float
-        Megabytes for K.
-    max_iter : int
-        Budget of steps of each machine; −1 is an automatic, finite one.
-    time_limit : float or None
-        Seconds for each machine.
     solver : PSMO or None
         Full configuration of the solver; replaces `tol` (its own is no fraction), `cache_size`,
         `max_iter` and `time_limit`.
@@ -117,12 +105,9 @@ class PSVMSelector(SelectorMixin, Estimator):
     ((569, 5), [7, 20, 21, 27, 28])
     """
 
-    _solver_type: ClassVar[Any] = PSMO
-
     epsilon: Any = None
     n_features_to_select: Any = None
     C: Any = np.inf
-    scaling: Any = "length"
     target: Any = "auto"
     n_resamples: Any = 0
     resample_fraction: Any = 0.8
@@ -136,27 +121,20 @@ class PSVMSelector(SelectorMixin, Estimator):
         return tags
 
     def fit(self, X: Any, y: Any) -> "PSVMSelector":
-        """Find the support features of `X` for labels or values `y`.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, P)
-        y : array of shape (n,)
-        """
+        """Find the support features of `X`, of shape (n, P), for labels or values `y`."""
         solver = self._check_parameters()
-        X, y = validate_data(
-            self, from_device(X), y, dtype=FLOATS, accept_sparse="csr", ensure_min_samples=2
-        )
+        required: Any = {"dtype": checks.FLOATS, "accept_sparse": "csr", "ensure_min_samples": 2}
+        X, y = validate_data(self, checks.from_device(X), y, **required)
         X = X.astype(np.float64, copy=False)
         targets, codes = self._targets(y)
         wanted = self._wanted(X.shape[1])
         path = self._path(X, targets, solver)
-        if self.epsilon is None and wanted is not None:
+        if self.epsilon is not None:
+            support = path.at(float(self.epsilon))
+        elif wanted is not None:
             support = path.with_count(wanted)
         else:
-            support = path.at(
-                DEFAULT_EPSILON * path.largest if self.epsilon is None else float(self.epsilon)
-            )
+            support = path.at(DEFAULT_EPSILON * path.largest)
         self.epsilon_, self.solutions_ = support.epsilon, support.solutions
         self.n_iter_ = path.steps
         self._describe(support, path.correlations(support), len(y))
@@ -172,14 +150,14 @@ class PSVMSelector(SelectorMixin, Estimator):
 
     def _check_parameters(self) -> PSMO:
         if self.epsilon is not None:
-            at_least("epsilon", self.epsilon, 0.0)
-        positive_cost(self.C)
-        one_of("scaling", self.scaling, SCALINGS)
-        one_of("target", self.target, ("auto", "classes", "values"))
-        whole_number("n_resamples", self.n_resamples, 0)
-        fraction("resample_fraction", self.resample_fraction)
-        fraction("threshold", self.threshold)
-        return self._configured_solver()
+            checks.at_least("epsilon", self.epsilon, 0.0)
+        checks.positive_cost(self.C)
+        checks.one_of("scaling", self.scaling, SCALINGS)
+        checks.one_of("target", self.target, ("auto", "classes", "values"))
+        checks.whole_number("n_resamples", self.n_resamples, 0)
+        checks.fraction("resample_fraction", self.resample_fraction)
+        checks.fraction("threshold", self.threshold)
+        return super()._check_parameters()
 
     def _wanted(self, features: int) -> int | None:
         """Return the number of features that is asked for."""
@@ -187,10 +165,10 @@ class PSVMSelector(SelectorMixin, Estimator):
         if wanted is None:
             return None
         if isinstance(wanted, numbers.Integral):
-            if whole_number("n_features_to_select", wanted, 1) > features:
+            if checks.whole_number("n_features_to_select", wanted, 1) > features:
                 raise ValueError(f"n_features_to_select={wanted} is more than the {features} of X")
             return int(wanted)
-        return max(1, int(fraction("n_features_to_select", wanted) * features))
+        return max(1, int(checks.fraction("n_features_to_select", wanted) * features))
 
     def _targets(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return one row of targets a machine, and the class of every example."""
@@ -198,16 +176,16 @@ class PSVMSelector(SelectorMixin, Estimator):
         values = self.target == "values"
         if values or (self.target == "auto" and type_of_target(y, "y") == "continuous"):
             return np.asarray(y, np.float64)[None, :], np.zeros(len(y), int)
-        self.classes_, codes = encoded(y)
-        return against_rest(codes, len(self.classes_)), codes
+        self.classes_, codes = checks.encoded(y)
+        return checks.against_rest(codes, len(self.classes_)), codes
 
-    def _path(self, X: Any, targets: np.ndarray, solver: PSMO) -> SupportPath:
+    def _path(self, X: Any, targets: np.ndarray, solver: PSMO) -> "SupportPath":
         weight, budget = np.ones(X.shape[0]), solver.cache_size * 1e6
-        columns = normalised_columns(as_matrix_data(X), self.scaling, weight, budget)
+        columns = normalise(as_matrix_data(X), self.scaling, weight, budget)
         dtype, relative = working_dtype(self.dtype), self.solver is None
         return SupportPath(columns, targets, float(self.C), solver, dtype, relative)
 
-    def _describe(self, support: Support, correlations: np.ndarray, n: int) -> None:
+    def _describe(self, support: "Support", correlations: np.ndarray, n: int) -> None:
         """Set coefficients, bounds and ranking of the machines."""
         sizes, near = np.abs(support.alpha), np.abs(correlations)
         # Where 0 < |α_j| < C the two are equal, up to the tolerance.
@@ -263,3 +241,85 @@ def _part(codes: np.ndarray, share: float, generator: Any) -> np.ndarray:
     members = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     parts = [generator.permutation(some)[: max(1, round(share * len(some)))] for some in members]
     return np.sort(np.concatenate(parts))
+
+
+class Support(NamedTuple):
+    """The machines at one ε; α has one row a machine."""
+
+    epsilon: float
+    solutions: list[Solution]
+    alpha: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """The number of features that some machine uses."""
+        return int(np.count_nonzero(self.alpha.any(axis=0)))
+
+
+class SupportPath:
+    """Potential SVMs on one K, one per row of `targets`; `relative`: tol is a fraction of ε."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        targets: np.ndarray,
+        C: float,
+        solver: PSMO,
+        dtype: np.dtype,
+        relative: bool,
+    ) -> None:
+        self._solver, self._relative, self._columns = solver, relative, columns
+        self._family = PsvmFamily(columns.data, solver, dtype)
+        self._targets = [columns.target(y)[0] for y in targets]
+        bounds = np.where(columns.scale > 0, C, 0.0)
+        self._programs = [problems.psvm(columns.data, t, bounds, 0.0) for t in self._targets]
+        self._last: list[Solution | None] = [None] * len(targets)
+        self.steps = 0
+
+    @property
+    def largest(self) -> float:
+        """‖Kᵀy‖∞; at this ε and above nothing is selected."""
+        return max(float(np.abs(program.linear).max()) for program in self._programs)
+
+    def at(self, epsilon: float) -> Support:
+        """Return the machines at one ε."""
+        tol, solve = self.tolerance(epsilon), self._family.solve
+        solutions = [
+            solve(replace(program, l1=epsilon), None if last is None else last.alpha, tol=tol)
+            for program, last in zip(self._programs, self._last, strict=True)
+        ]
+        self._last = [*solutions]
+        self.steps += sum(solution.steps or solution.newton_steps for solution in solutions)
+        return Support(epsilon, solutions, np.stack([solution.alpha for solution in solutions]))
+
+    def tolerance(self, epsilon: float) -> float:
+        """Return the tolerance at one ε."""
+        unit = epsilon or self.largest or 1.0
+        return self._solver.tol * (unit if self._relative else 1.0)
+
+    def with_count(self, count: int) -> Support:
+        """Return the machines at the largest ε found with at least `count` support features.
+
+        ε is halved until there are so many, then its logarithm is bisected; failing that, the most.
+        """
+        low = most = self.at(self.largest)
+        while low.size < count and low.epsilon > SMALLEST_EPSILON * self.largest:
+            low = self.at(low.epsilon / 2)
+            most = low if low.size > most.size else most
+        if low.size < count:
+            return most
+        high = 2 * low.epsilon
+        for _ in range(BISECTIONS):
+            if low.size == count:
+                break
+            middle = self.at(float(np.sqrt(low.epsilon * high)))
+            if middle.size >= count:
+                low = middle
+            else:
+                high = middle.epsilon
+        return low
+
+    def correlations(self, support: Support) -> np.ndarray:
+        """Return G = Kᵀ(y − Kα), one row a machine."""
+        pairs = zip(support.alpha, self._targets, strict=True)
+        return np.stack([self._columns.correlations(alpha, target) for alpha, target in pairs])

@@ -1,21 +1,21 @@
 """Support vector regression."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import RegressorMixin
 
 from jsvm import problems
+from jsvm.estimators.checks import at_least, costs, fraction
 from jsvm.estimators.declaration import estimator
-from jsvm.estimators.formulation import Formulation
-from jsvm.estimators.grid_task import grid_task
+from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
-from jsvm.estimators.parameters import at_least, costs, fraction
-from jsvm.search import GridTask, Part
+from jsvm.estimators.two_class import Formulation
+from jsvm.search import Part
 
 
 @estimator
-class Regressor(RegressorMixin, KernelMachine):
+class Regressor(RegressorMixin, TrainedInBatches, KernelMachine):
     """What the regression machines share; the program is left to the concrete ones.
 
     Parameters
@@ -23,6 +23,8 @@ class Regressor(RegressorMixin, KernelMachine):
     C : float or array of shape (n,)
         Cost of an error, one for all or by example.
     """
+
+    _copies: ClassVar = 2
 
     C: Any = 1.0
 
@@ -32,7 +34,7 @@ class Regressor(RegressorMixin, KernelMachine):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Train on the rows of `X` with targets `y`; the arguments are those of :meth:`SVC.fit`."""
-        solver, formulation = self._configured_solver(), self._formulation()
+        solver, formulation = self._check_parameters(), self._formulation()
         X, y = self._read(X, y, y_numeric=True)
         weight = self._weights(X, sample_weight)
         C = costs(self.C, len(weight))
@@ -46,23 +48,19 @@ class Regressor(RegressorMixin, KernelMachine):
         """Return the predicted values."""
         return self._values(X)[:, 0]
 
-    def _grid_task(self, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any) -> GridTask:
-        """Return what :func:`jsvm.search.cross_validate` needs to know; this is left unfitted."""
-        own: Any = clone(self)
-        solver, formulation = own._configured_solver(), own._formulation()
-        X, y = own._read(X, y, y_numeric=True)
-        y = np.asarray(y, np.float64)
-        weight = own._weights(X, sample_weight)
+    def _predicted(self, decisions: np.ndarray) -> np.ndarray:
+        return decisions[:, 0]
+
+    def _fold_parts(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
+        """Return the data, and the function from training examples to their problem."""
+        X, y = self._read(X, y, y_numeric=True)
+        y, weight = np.asarray(y, np.float64), self._weights(X, sample_weight)
 
         def parts(train: np.ndarray) -> list[Part]:
             some = train[weight[train] > 0]
             return [Part(some, y[some], weight[some])]
 
-        def predict(decisions: np.ndarray) -> np.ndarray:
-            return decisions[:, 0]
-
-        given: Any = {"cv": cv, "scoring": scoring, "solver": solver, "copies": 2}
-        return grid_task(own, (X, y, weight), formulation, parts, predict, **given)
+        return X, y, weight, parts
 
 
 @estimator

@@ -92,8 +92,8 @@ def load_model(path: str | Path, *, n_features: int | None = None) -> Any:
 def to_model(estimator: Any) -> Model:
     """Return what a model file holds of a fitted estimator; raise ValueError if it cannot."""
     svm_type = _svm_type(estimator)
-    name = type(estimator).__name__
     if not hasattr(estimator, "dual_coef_"):
+        name = type(estimator).__name__
         raise ValueError(f"this {name} is not fitted; call fit before save_model")
     kernel_type, parameters = _kernel_parameters(estimator.kernel_)
     support = np.asarray(estimator.support_)
@@ -103,15 +103,8 @@ def to_model(estimator: Any) -> Model:
         serials = None
         vectors = sparse.csr_matrix(estimator.support_vectors_, dtype=np.float64, copy=True)
         vectors.sort_indices()
-    model = Model(
-        svm_type=svm_type,
-        kernel_type=kernel_type,
-        parameters=parameters,
-        rho=-_array(estimator.intercept_),
-        coefficients=_array(estimator.dual_coef_),
-        vectors=vectors,
-        serials=serials,
-    )
+    rho, coefficients = -_array(estimator.intercept_), _array(estimator.dual_coef_)
+    model = Model(svm_type, kernel_type, parameters, rho, coefficients, vectors, serials)
     return _with_classes(model, estimator) if svm_type in CLASSIFIERS else model
 
 
@@ -123,14 +116,15 @@ def to_estimator(model: Model, n_features: int | None = None) -> Any:
     parameters: dict[str, Any] = dict(model.parameters)
     if "degree" in parameters:
         parameters["degree"] = int(parameters["degree"])
-    has_probabilities = model.has_probabilities
-    calibration = {"calibration": "platt"} if has_probabilities else {}
-    machine = getattr(estimators, ESTIMATORS[model.svm_type])(
-        kernel=NAMES.get(model.kernel_type, model.kernel_type), **parameters, **calibration
-    )
+    calibration = {"calibration": "platt"} if model.has_probabilities else {}
+    name = NAMES.get(model.kernel_type, model.kernel_type)
+    machine = getattr(estimators, ESTIMATORS[model.svm_type])(name, **parameters, **calibration)
     kernel = KERNELS.get(model.kernel_type)
     machine.kernel_ = "precomputed" if kernel is None else kernel(**parameters)
-    machine.n_features_in_ = _features(model, n_features)
+    told = model.vectors.shape[1]
+    if n_features is not None and n_features < told:
+        raise ValueError(f"n_features={n_features}, but the support vectors have {told}")
+    machine.n_features_in_ = max(1, told) if n_features is None else n_features
     n = model.coefficients.shape[1]
     if model.serials is None:
         machine.support_ = np.arange(n, dtype=np.int32)
@@ -145,7 +139,7 @@ def to_estimator(model: Model, n_features: int | None = None) -> Any:
     machine.n_support_ = np.array([n] if model.counts is None else model.counts, np.int32)
     if model.labels is not None:
         machine.classes_ = model.labels
-    if has_probabilities:
+    if model.has_probabilities:
         machine.probA_, machine.probB_ = model.slopes, model.offsets
     if model.svm_type == "one_class":
         machine.offset_ = float(model.rho[0])
@@ -250,15 +244,6 @@ def _sorted_by_class(model: Model) -> Model:
         vectors=model.vectors[vectors],
         serials=None if model.serials is None else model.serials[vectors],
     )
-
-
-def _features(model: Model, n_features: int | None) -> int:
-    told = model.vectors.shape[1]
-    if n_features is None:
-        return max(1, told)
-    if n_features < told:
-        raise ValueError(f"n_features={n_features}, but the support vectors have {told}")
-    return n_features
 
 
 def _array(values: Any) -> np.ndarray:

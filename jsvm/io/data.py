@@ -7,15 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from jsvm.io.lines import (
-    LARGEST_INDEX,
-    LineFormat,
-    ParsedLines,
-    number_text,
-    pairs_text,
-    read_lines,
-    split_serials,
-)
+from jsvm.io import lines
+from jsvm.io.lines import LARGEST_INDEX, number_text, pairs_text
 
 Matrix = Any  # a csr_matrix, or an array where both may be; pyright finds no shape in csr_matrix
 
@@ -68,19 +61,24 @@ def load_data(
     if n_features is not None and not 0 < n_features <= LARGEST_INDEX:
         raise ValueError(f"n_features={n_features} must be between 1 and {LARGEST_INDEX}")
     dtype = np.dtype(dtype)
-    if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+    if dtype.name not in ("float32", "float64"):
         raise ValueError(f"dtype={dtype} must be float32 or float64")
     largest = LARGEST_INDEX if n_features is None else int(n_features)
-    form = LineFormat(str(path), 1, "label", serial=precomputed, largest=largest)
+    form = lines.LineFormat(str(path), 1, "label", serial=precomputed, largest=largest)
     with Path(path).open("rb") as file:
-        rows = read_lines(file, 1, form)
+        rows = lines.read_lines(file, 1, form)
     if len(rows.lengths) == 0:
         raise ValueError(f"{path} holds no examples")
     if precomputed:
-        serials, rows = split_serials(rows)
+        serials, rows = lines.split_serials(rows)
         _check_serials(path, serials, int(rows.indices.max(initial=0)))
     X = to_csr(rows, n_features).astype(dtype, copy=False)
-    return (_to_dense(X, path) if dense else X), rows.numbers[:, 0]
+    if dense and (needed := _dense_bytes(X)) > DENSE_BYTES:
+        raise ValueError(
+            f"{path}: {X.shape[0]} × {X.shape[1]} dense numbers take {needed / 2**30:.1f} GiB, "
+            f"more than {DENSE_BYTES / 2**30:.0f} GiB; keep the matrix sparse (dense=False)"
+        )
+    return (X.toarray() if dense else X), rows.numbers[:, 0]
 
 
 def save_data(path: str | Path, X: Any, y: Any, *, precomputed: bool = False) -> None:
@@ -119,12 +117,11 @@ def save_data(path: str | Path, X: Any, y: Any, *, precomputed: bool = False) ->
             file.write(f"{number_text(label)}{pairs}\n")
 
 
-def to_csr(rows: ParsedLines, n_features: int | None = None) -> Matrix:
+def to_csr(rows: lines.ParsedLines, n_features: int | None = None) -> Matrix:
     """Return the pairs as a matrix; index 1 is its first column."""
     width = int(rows.indices.max(initial=0)) if n_features is None else n_features
-    indptr = np.concatenate([[0], np.cumsum(rows.lengths)])
-    shape = (len(rows.lengths), width)
-    return sparse.csr_matrix((rows.values, rows.indices - 1, indptr), shape=shape)
+    parts = rows.values, rows.indices - 1, np.concatenate([[0], np.cumsum(rows.lengths)])
+    return sparse.csr_matrix(parts, shape=(len(rows.lengths), width))
 
 
 def row_pairs(X: Matrix, i: int) -> tuple[list[int], list[float]]:
@@ -143,22 +140,8 @@ def _dense_bytes(X: Matrix) -> int:
     return X.dtype.itemsize * X.shape[0] * X.shape[1]
 
 
-def _to_dense(X: Matrix, path: str | Path) -> np.ndarray:
-    """Return an array; raise ValueError before it takes all memory."""
-    if (needed := _dense_bytes(X)) > DENSE_BYTES:
-        raise ValueError(
-            f"{path}: {X.shape[0]} × {X.shape[1]} dense numbers take {needed / 2**30:.1f} GiB, "
-            f"more than {DENSE_BYTES / 2**30:.0f} GiB; keep the matrix sparse (dense=False)"
-        )
-    return X.toarray()
-
-
 def _check_serials(path: str | Path, serials: np.ndarray, columns: int) -> None:
-    """Refuse a training matrix whose rows are in another order than its columns.
-
-    It is one if it is square and has all the serial numbers 1 ... n; those of test points mean
-    nothing.
-    """
+    """Refuse a square matrix with serial numbers 1 ... n in another order than its columns."""
     order = np.arange(1, len(serials) + 1)  # not of `columns`, which may be any number
     shuffled = serials != order
     if len(order) == columns and shuffled.any() and np.array_equal(np.sort(serials), order):
@@ -170,13 +153,11 @@ def _check_serials(path: str | Path, serials: np.ndarray, columns: int) -> None:
 
 
 def _sparse(X: Any) -> Matrix:
-    if not sparse.issparse(X):
-        X = _numeric("X", X, 2)
+    X = X if sparse.issparse(X) else _numeric("X", X, 2)
     matrix = sparse.csr_matrix(X, dtype=np.float64, copy=True)
     matrix.sum_duplicates()  # sorts the indices, too
     matrix.eliminate_zeros()
-    if not np.isfinite(matrix.data).all():
-        raise ValueError("X holds NaN or infinity, which a LIBSVM file cannot")
+    _numeric("X", matrix.data, 1)
     return matrix
 
 

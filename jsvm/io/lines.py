@@ -17,11 +17,8 @@ BLOCK_BYTES = 2**20  # read and parsed at a time
 
 DIGIT, MARK, COLON, BLANK, NEWLINE, FOREIGN = range(6)
 KINDS = np.full(256, FOREIGN, np.uint8)
-KINDS[list(b"0123456789")] = DIGIT
-KINDS[list(b"+-.eE")] = MARK
-KINDS[list(b":")] = COLON
-KINDS[list(b" \t\r")] = BLANK
-KINDS[list(b"\n")] = NEWLINE
+for _kind, _bytes in enumerate((b"0123456789", b"+-.eE", b":", b" \t\r", b"\n")):
+    KINDS[list(_bytes)] = _kind
 COLON_TO_BLANK = bytes.maketrans(b":", b" ")
 
 COMMENT = re.compile(rb"#[^\n]*")
@@ -57,9 +54,8 @@ def read_lines(file: BinaryIO, line: int, form: LineFormat) -> ParsedLines:
         blocks.append(_parse_words(lines, line, form) if parsed is None else parsed)
         line += len(lines)
         if form.closed and not lines[-1].endswith(b"\n"):
-            raise ValueError(
-                f"{form.file}, line {line - 1}: the last line has no end; the file is cut off"
-            )
+            place = f"{form.file}, line {line - 1}"
+            raise ValueError(f"{place}: the last line has no end; the file is cut off")
     return ParsedLines(*(np.concatenate(parts) for parts in zip(*blocks, strict=True)))
 
 
@@ -142,7 +138,9 @@ def _parse_words(lines: list[bytes], line: int, form: LineFormat) -> ParsedLines
         if not words:
             continue
         try:
-            numbers += _plain_numbers(words, form)
+            if len(words) < form.numbers or b":" in b"".join(words[: form.numbers]):
+                raise ValueError(f"a line begins with the {form.what} ({form.numbers} expected)")
+            numbers += [finite_number(word, form.what) for word in words[: form.numbers]]
             found = _pairs(words[form.numbers :], form)
         except ValueError as error:
             raise ValueError(f"{form.file}, line {place}: {error}") from None
@@ -154,13 +152,6 @@ def _parse_words(lines: list[bytes], line: int, form: LineFormat) -> ParsedLines
         np.array([index for index, _ in pairs], np.int32),
         np.array([value for _, value in pairs], np.float64),
     )
-
-
-def _plain_numbers(words: list[bytes], form: LineFormat) -> list[float]:
-    found = words[: form.numbers]
-    if len(found) < form.numbers or any(b":" in word for word in found):
-        raise ValueError(f"a line begins with the {form.what} ({form.numbers} expected)")
-    return [finite_number(word, form.what) for word in found]
 
 
 def _pairs(words: list[bytes], form: LineFormat) -> list[tuple[int, float]]:

@@ -19,18 +19,9 @@ from typing import BinaryIO, NoReturn
 
 import numpy as np
 
+from jsvm.io import lines
 from jsvm.io.data import Matrix, row_pairs, to_csr
-from jsvm.io.lines import (
-    LARGEST_INDEX,
-    LineFormat,
-    ParsedLines,
-    finite_number,
-    number_text,
-    pairs_text,
-    read_lines,
-    shown,
-    split_serials,
-)
+from jsvm.io.lines import LARGEST_INDEX, finite_number, number_text, shown
 
 CLASSIFIERS = ("c_svc", "nu_svc")
 SVM_TYPES = (*CLASSIFIERS, "one_class", "epsilon_svr", "nu_svr")  # in the order of their numbers
@@ -80,14 +71,9 @@ def write_model(model: Model, path: str | Path) -> None:
     header |= {name: number_text(value) for name, value in model.parameters.items()}
     header["nr_class"] = str(2 if model.labels is None else len(model.labels))
     header["total_sv"] = str(model.coefficients.shape[1])
-    for keyword, numbers in (
-        ("rho", model.rho),
-        ("label", model.labels),
-        ("probA", model.slopes),
-        ("probB", model.offsets),
-        ("prob_density_marks", model.density_marks),
-        ("nr_sv", model.counts),
-    ):
+    arrays = {"rho": model.rho, "label": model.labels, "probA": model.slopes}
+    arrays |= {"probB": model.offsets, "prob_density_marks": model.density_marks}
+    for keyword, numbers in (arrays | {"nr_sv": model.counts}).items():
         if numbers is not None:
             header[keyword] = " ".join(number_text(float(number)) for number in numbers)
     with Path(path).open("w", encoding="ascii", newline="\n") as file:
@@ -105,7 +91,7 @@ def _vector_lines(model: Model) -> Iterator[str]:
             indices, values = [0, *indices], [float(model.serials[s]), *values]
         if s == 0 and features and (not indices or indices[-1] < features):
             indices, values = [*indices, features], [*values, 0.0]
-        yield " ".join(map(number_text, coefficients)) + pairs_text(indices, values) + "\n"
+        yield " ".join(map(number_text, coefficients)) + lines.pairs_text(indices, values) + "\n"
 
 
 def read_model(path: str | Path) -> Model:
@@ -121,10 +107,10 @@ def read_model(path: str | Path) -> Model:
         rho = np.array(header.numbers("rho", pairs))
         slopes, offsets = (header.optional(name, pairs) for name in ("probA", "probB"))
         serial = kernel_type == "precomputed"
-        form = LineFormat(str(path), classes - 1, "coefficients", serial=serial, closed=True)
-        rows = read_lines(file, header.lines + 1, form)
+        form = lines.LineFormat(str(path), classes - 1, "coefficients", serial=serial, closed=True)
+        rows = lines.read_lines(file, header.lines + 1, form)
     _check_total(header, counts, len(rows.lengths))
-    serials, rows = split_serials(rows) if serial else (None, rows)
+    serials, rows = lines.split_serials(rows) if serial else (None, rows)
     return Model(
         svm_type=svm_type,
         kernel_type=kernel_type,
@@ -163,7 +149,7 @@ def _check_total(header: "_Header", counts: list[int] | None, found: int) -> Non
         header.refuse("nr_sv", f"the numbers do not add up to {total}, which total_sv says")
 
 
-def _vectors(rows: ParsedLines, serials: np.ndarray | None, path: str | Path) -> Matrix:
+def _vectors(rows: lines.ParsedLines, serials: np.ndarray | None, path: str | Path) -> Matrix:
     vectors = to_csr(rows)
     if serials is not None:
         if not ((serials == np.rint(serials)) & (serials >= 1) & (serials <= LARGEST_INDEX)).all():
@@ -183,12 +169,11 @@ class _Header:
         for self.lines, text in enumerate(file, 1):
             word, *values = text.split() or [b""]
             keyword = word.decode("ascii", "replace")
+            place = f"{name}, line {self.lines}"
             if keyword not in KEYWORDS:
-                raise ValueError(
-                    f"{name}, line {self.lines}: {shown(word)} is no keyword of a LIBSVM model file"
-                )
+                raise ValueError(f"{place}: {shown(word)} is no keyword of a LIBSVM model file")
             if keyword in self._found:
-                raise ValueError(f"{name}, line {self.lines}: a second line {keyword!r}")
+                raise ValueError(f"{place}: a second line {keyword!r}")
             self._found[keyword] = self.lines, values
             if keyword == "SV":
                 return

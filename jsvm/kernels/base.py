@@ -18,22 +18,21 @@ which derive them from the parts of a combined kernel:
 - ``positive``         its matrices are known to be positive semi-definite (``is_positive()``),
 - ``blind_to_zeros``   columns of zeros may be added to the points (``ignores_zeros()``),
 - ``on_host``          JAX cannot trace it (``runs_on_host()``),
-- ``depends_on``       all that it needs: "products", "squares" (of distances) or "points",
+- ``basis``            ⟨x, z⟩ or ‖x − z‖² if it is a function of this alone, else None,
 - ``prepares_points``  its ``prepare`` returns :class:`jsvm.kernels.distances.Points`.
 """
 
 import math
 import operator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 
 
 class Kernel:
@@ -44,7 +43,7 @@ class Kernel:
     SEARCHED_AS: ClassVar[dict[str, str]] = {}
     positive: ClassVar[bool] = False
     blind_to_zeros: ClassVar[bool] = False
-    depends_on: ClassVar[Literal["products", "squares", "points"]] = "points"
+    basis: "ClassVar[Kernel | None]" = None
     prepares_points: ClassVar[bool] = False
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
@@ -87,13 +86,13 @@ class Kernel:
             "be computed on sparse data; give a dense X, or another kernel"
         )
 
-    def basis(self, features: int) -> "Kernel | None":
-        """Return ⟨x, z⟩ or ‖x − z‖² if this kernel is a function of its values; else None."""
-        return None
-
     def of_basis(self, values: Any) -> Any:
-        """Return this kernel from the values of its :meth:`basis`, entry by entry."""
+        """Return this kernel from the values of its `basis`, entry by entry."""
         raise NotImplementedError
+
+    def rank(self, features: int) -> int | float:
+        """Return the largest rank of the matrices of points with so many features; ∞ if any."""
+        return math.inf
 
     def log_gamma(self) -> Any:
         """Return log γ of a Gaussian kernel, a number, vector or symmetric matrix; else None."""
@@ -130,7 +129,12 @@ class Kernel:
     def __rmul__(self, factor: Any) -> "Scaled":
         if not isinstance(factor, int | float | np.generic | np.ndarray | jax.Array):
             return NotImplemented
-        return Scaled(_factor(factor), self)
+        known = isinstance(factor, int | float | np.integer | np.floating)
+        if known and not 0 < float(factor) < math.inf:
+            raise ValueError(
+                f"a kernel can be scaled by a positive finite number, not by {factor!r}"
+            )
+        return Scaled(factor, self)
 
 
 def pairwise(kernel: Kernel, X: Real[Array, "n d"], Z: Real[Array, "m d"]) -> Float[Array, "n m"]:
@@ -143,14 +147,6 @@ def as_points(X: Real[Array, "n d"]) -> Float[Array, "n d"]:
     """Return `X` as a floating-point JAX array."""
     X = jnp.asarray(X)
     return X if jnp.issubdtype(X.dtype, jnp.floating) else X.astype(jnp.result_type(float))
-
-
-def _factor(factor: Any) -> Any:
-    """Check a scaling factor if its value is known: a negative one gives no kernel."""
-    known = isinstance(factor, int | float | np.integer | np.floating)
-    if known and not 0 < float(factor) < math.inf:
-        raise ValueError(f"a kernel can be scaled by a positive finite number, not by {factor!r}")
-    return factor
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,24 +177,24 @@ class _Combination(Kernel):
         return self._combine(self.left.of_products(*given), self.right.of_products(*given))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Sum(_Combination):
     """k₁(x, z) + k₂(x, z).
 
     Examples
     --------
     >>> from jsvm import kernels
-    >>> k = kernels.Linear() + kernels.RBF(gamma=0.5)
-    >>> float(k(np.zeros((1, 2)))[0, 0])
+    >>> float((kernels.Linear() + kernels.RBF(gamma=0.5))(np.zeros((1, 2)))[0, 0])
     1.0
     """
 
     _combine = staticmethod(operator.add)
 
+    def rank(self, features: int) -> int | float:
+        return self.left.rank(features) + self.right.rank(features)
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@pytree
 class Product(_Combination):
     """k₁(x, z) · k₂(x, z).
 
@@ -212,9 +208,11 @@ class Product(_Combination):
 
     _combine = staticmethod(operator.mul)
 
+    def rank(self, features: int) -> int | float:
+        return self.left.rank(features) * self.right.rank(features)
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@pytree
 class Scaled(Kernel):
     """s · k(x, z) with s > 0.
 
@@ -244,9 +242,11 @@ class Scaled(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.factor * self.kernel.of_products(products, left, right)
 
+    def rank(self, features: int) -> int | float:
+        return self.kernel.rank(features)
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+@pytree
 class Normalized(Kernel):
     """k(x, z) / √(k(x, x) k(z, z)), the cosine in feature space; zero where a norm is zero.
 
@@ -278,6 +278,9 @@ class Normalized(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         norms = [_inverse_root(self.kernel.of_products(a, a, a)) for a in (left, right)]
         return self.kernel.of_products(products, left, right) * norms[0] * norms[1]
+
+    def rank(self, features: int) -> int | float:
+        return self.kernel.rank(features)
 
 
 def _inverse_root(square: Float[Array, "..."]) -> Float[Array, "..."]:

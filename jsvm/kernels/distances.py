@@ -14,11 +14,7 @@ SAMPLE = 16  # about so many points are sampled, and the centre is their median
 
 
 class Points(NamedTuple):
-    """Points moved to a common centre, and their (weighted) squared lengths.
-
-    The coordinates are one array, or a tuple of arrays with some of the columns each, see
-    :mod:`jsvm.kernels.whole_numbers`.
-    """
+    """Points around a centre (or parts of them, see `whole_numbers`), and their squared lengths."""
 
     coordinates: Any
     squares: Array
@@ -27,7 +23,7 @@ class Points(NamedTuple):
 class DistanceKernel(Kernel):
     """A kernel of the (weighted) squared distance: a concrete one gives :meth:`of_squares`."""
 
-    depends_on, blind_to_zeros, prepares_points = "squares", True, True
+    blind_to_zeros, prepares_points = True, True
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of squared distances."""
@@ -56,9 +52,6 @@ class DistanceKernel(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.of_squares(_expanded(left + right, products))
 
-    def basis(self, features: int) -> "SquaredDistance | None":
-        return SquaredDistance() if self.weights(features) is None else None
-
     def of_basis(self, values: Any) -> Any:
         return self.of_squares(values)
 
@@ -68,6 +61,9 @@ class SquaredDistance(DistanceKernel):
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return squares
+
+
+DistanceKernel.basis = SquaredDistance()
 
 
 def squared_distances(

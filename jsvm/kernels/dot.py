@@ -1,16 +1,16 @@
 """Kernels of the inner product ⟨x, z⟩."""
 
+import math
 import numbers
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import jax.numpy as jnp
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels.base import Kernel, as_points
-from jsvm.numerics.products import product
+from jsvm.numerics.arrays import product
 
 
 def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Array, "n m"]:
@@ -21,7 +21,7 @@ def inner_products(X: Float[Array, "n d"], Z: Float[Array, "m d"]) -> Float[Arra
 class DotKernel(Kernel):
     """A kernel of the inner product: a concrete one gives :meth:`of_inner`."""
 
-    depends_on, blind_to_zeros = "products", True
+    blind_to_zeros = True
 
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         """Return the kernel as a function of inner products."""
@@ -40,15 +40,11 @@ class DotKernel(Kernel):
     def of_products(self, products: Any, left: Any, right: Any) -> Any:
         return self.of_inner(products)
 
-    def basis(self, features: int) -> "Linear":
-        return Linear()
-
     def of_basis(self, values: Any) -> Any:
         return self.of_inner(values)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Linear(DotKernel):
     """⟨x, z⟩.
 
@@ -64,9 +60,14 @@ class Linear(DotKernel):
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return products
 
+    def rank(self, features: int) -> int | float:
+        return features
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+
+DotKernel.basis = Linear()
+
+
+@pytree
 class Polynomial(DotKernel):
     """(γ⟨x, z⟩ + c)^p. The degree p is a whole number and no leaf: it has no derivative.
 
@@ -85,6 +86,9 @@ class Polynomial(DotKernel):
     def of_inner(self, products: Float[Array, "..."]) -> Float[Array, "..."]:
         return (self.gamma * products + self.coef0) ** whole_degree(self.degree)
 
+    def rank(self, features: int) -> int | float:
+        return math.comb(features + whole_degree(self.degree), features)
+
 
 def whole_degree(degree: Any) -> int:
     """Return the degree as an int; raise ValueError if it is no whole number ≥ 0."""
@@ -93,8 +97,7 @@ def whole_degree(degree: Any) -> int:
     return int(degree)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Sigmoid(DotKernel):
     """tanh(γ⟨x, z⟩ + c). Not positive semi-definite in general.
 

@@ -1,29 +1,25 @@
 """The Gaussian kernels: one width, one width a feature, any covariance."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.distances import DistanceKernel, Points, centre_of
 from jsvm.kernels.dot import inner_products
 from jsvm.kernels.symmetric import logarithm
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class RBF(DistanceKernel):
     """exp(−γ‖x − z‖²), the radial Gaussian kernel (Glasmachers 2008, eq. 2.1).
 
     Examples
     --------
-    >>> import numpy as np
     >>> float(RBF(gamma=0.5)(np.zeros((1, 2)))[0, 0])
     1.0
     """
@@ -41,20 +37,18 @@ class RBF(DistanceKernel):
         return jnp.exp(-self.gamma * squares)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class ARD(DistanceKernel):
     """exp(−Σ_d γ_d (x_d − z_d)²), the diagonal Gaussian kernel: one width for every feature.
 
     Examples
     --------
-    >>> import numpy as np
     >>> float(ARD(gamma=np.array([0.5, 0.0]))(np.array([[0.0, 7.0]]), np.zeros((1, 2)))[0, 0])
     1.0
     """
 
     positive = True
-    blind_to_zeros, depends_on = False, "points"  # one γ a feature, and its distances are weighted
+    blind_to_zeros, basis = False, None  # one γ a feature, and its distances are weighted
     gamma: Leaf
 
     def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
@@ -77,8 +71,7 @@ class ARD(DistanceKernel):
         return jnp.log(jnp.asarray(self.gamma))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class GeneralGaussian(Kernel):
     """exp(−½ ‖B(x − z)‖²), the Gaussian kernel of any covariance (Glasmachers 2008, section 10.1).
 
@@ -88,7 +81,6 @@ class GeneralGaussian(Kernel):
 
     Examples
     --------
-    >>> import numpy as np
     >>> k = GeneralGaussian(B=np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> round(float(k(np.array([[1.0, -1.0]]), np.zeros((1, 2)))[0, 0]), 6)  # exp(−1)
     0.367879

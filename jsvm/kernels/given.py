@@ -1,25 +1,23 @@
 """Kernels given as a matrix or as a function."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels.base import Kernel, as_points
 
 HOST_ROWS = 1024  # rows a call of a host function: keeps the temporaries of unknown code small
 HOST_DIAGONAL = 64  # rows a call where only the diagonal of the block is used
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Precomputed(Kernel):
     """M[x, z]: the points are indices into a given matrix.
 
@@ -51,8 +49,7 @@ class Precomputed(Kernel):
         return jnp.asarray(self.values)[rows][:, columns]
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Function(Kernel):
     """A kernel given as ``function(X, Z) -> matrix``.
 

@@ -11,8 +11,9 @@ from jsvm.kernels.base import Kernel
 from jsvm.kernels.dot import Linear, Polynomial, Sigmoid, whole_degree
 from jsvm.kernels.gaussian import RBF
 from jsvm.kernels.given import Function
-from jsvm.kernels.sparse import is_sparse, squared_lengths
+from jsvm.kernels.sparse import squared_lengths
 from jsvm.kernels.stationary import Laplacian
+from jsvm.numerics.arrays import is_sparse
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
@@ -59,17 +60,15 @@ def resolve(
 
 
 def _named(name: str, gamma: float, degree: Any, coef0: Any) -> Kernel:
+    if name not in NAMES:
+        raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES}")
     if name == "linear":
         return Linear()
     if name == "poly":
         return Polynomial(degree=whole_degree(degree), gamma=gamma, coef0=coef0)
-    if name == "rbf":
-        return RBF(gamma=gamma)
     if name == "sigmoid":
         return Sigmoid(gamma=gamma, coef0=coef0)
-    if name == "laplacian":
-        return Laplacian(gamma=gamma)
-    raise ValueError(f"kernel={name!r} is unknown; the names are {NAMES}")
+    return (RBF if name == "rbf" else Laplacian)(gamma=gamma)
 
 
 def _gamma(gamma: Any, X: Any, weight: np.ndarray | None) -> float:

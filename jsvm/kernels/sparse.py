@@ -9,11 +9,7 @@ import numpy as np
 
 from jsvm.kernels.base import Kernel
 from jsvm.kernels.given import Function
-
-
-def is_sparse(X: Any) -> bool:
-    """Tell whether `X` is a SciPy sparse matrix or array; SciPy itself is not imported for it."""
-    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+from jsvm.numerics.arrays import is_sparse
 
 
 def between_sparse(kernel: Kernel, X: Any, Z: Any, dtype: np.dtype) -> np.ndarray:
@@ -38,9 +34,7 @@ def squared_lengths(X: Any) -> np.ndarray:
 
 
 def kernel_and_points(kernel: Kernel, X: Any) -> tuple[Kernel, np.ndarray]:
-    """Return (kernel, X) for a problem; for sparse `X` a kernel of row numbers, and these."""
-    if not is_sparse(X):
-        return kernel, X
+    """Return (kernel, X) for a problem of sparse points: a kernel of row numbers, and these."""
     rows = np.arange(X.shape[0], dtype=np.float64)[:, None]
     of_rows = _RowKernel(kernel, X.tocsr())
     return Function(of_rows, on_host=True, host_diagonal=of_rows.diagonal), rows

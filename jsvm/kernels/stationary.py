@@ -1,18 +1,14 @@
-"""Positive definite functions of a distance that are not Gaussian."""
-
-from dataclasses import dataclass
+"""Functions of a distance that are not Gaussian."""
 
 import jax.numpy as jnp
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels.base import Kernel
 from jsvm.kernels.distances import DistanceKernel, absolute_distances, safe_root
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Laplacian(Kernel):
     """exp(−γ Σ_d |x_d − z_d|).
 
@@ -33,8 +29,7 @@ class Laplacian(Kernel):
         return jnp.exp(-self.gamma * absolute_distances(X, Z))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Plummer(DistanceKernel):
     """1 / (‖x − z‖ + ρ)^ζ (Hochreiter & Obermayer 2004, section 4).
 
@@ -57,3 +52,23 @@ class Plummer(DistanceKernel):
 
     def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
         return (safe_root(squares) + self.rho) ** (-self.zeta)
+
+
+@pytree
+class Sine(DistanceKernel):
+    """sin(θ‖x − z‖), indefinite with a zero diagonal (Hochreiter & Obermayer 2004, section 4).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> float(Sine(theta=2.0)(np.zeros((1, 2)))[0, 0])
+    0.0
+    """
+
+    theta: Leaf = 1.0
+
+    def pair(self, x: Real[Array, " d"], z: Real[Array, " d"]) -> Float[Array, ""]:
+        return jnp.sin(self.theta * safe_root(jnp.sum((x - z) ** 2)))
+
+    def of_squares(self, squares: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.sin(self.theta * safe_root(squares))

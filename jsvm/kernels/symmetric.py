@@ -22,14 +22,14 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float, Real
+from jaxtyping import Real
 
-from jsvm._typing import Array
+from jsvm._typing import Array, Matrix, Vector
 from jsvm.kernels.base import as_points
 from jsvm.kernels.dot import inner_products
 
 
-def exponential(A: Real[Array, "n m"]) -> Float[Array, "n n"]:
+def exponential(A: Real[Array, "n m"]) -> Matrix:
     """Return exp(A) of the symmetric part of a square matrix.
 
     Examples
@@ -42,7 +42,7 @@ def exponential(A: Real[Array, "n m"]) -> Float[Array, "n n"]:
     return _exponential(_symmetric_part(A))
 
 
-def logarithm(B: Real[Array, "n m"]) -> Float[Array, "n n"]:
+def logarithm(B: Real[Array, "n m"]) -> Matrix:
     """Return log(B) of the symmetric part of a square matrix; NaN if it has an eigenvalue ≤ 0.
 
     Examples
@@ -55,7 +55,7 @@ def logarithm(B: Real[Array, "n m"]) -> Float[Array, "n n"]:
     return _logarithm(_symmetric_part(B))
 
 
-def _symmetric_part(A: Real[Array, "n m"]) -> Float[Array, "n n"]:
+def _symmetric_part(A: Real[Array, "n m"]) -> Matrix:
     A = as_points(A)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"a symmetric matrix is square, not of shape {A.shape}")
@@ -68,7 +68,7 @@ def _of_spectrum(
     """Return A ↦ f(A) for f of the eigenvalues; `quotients` of them is the matrix F above."""
 
     @jax.custom_jvp
-    def function(A: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    def function(A: Matrix) -> Matrix:
         values, V = jnp.linalg.eigh(A)
         return _congruent(V, jnp.diag(f(values)))
 
@@ -81,29 +81,26 @@ def _of_spectrum(
     return function
 
 
-def _exponential_quotients(values: Float[Array, " n"]) -> Float[Array, "n n"]:
+def _exponential_quotients(values: Vector) -> Matrix:
     # (eᵃ − eᵇ)/(a − b) = eᵃ (1 − e⁻ᵍ)/g with a ≥ b and g = a − b: no cancellation, no overflow.
     _, larger, gap, equal = _pairs(values)
     return jnp.exp(larger) * jnp.where(equal, 1.0, -jnp.expm1(-gap) / gap)
 
 
-def _logarithm_quotients(values: Float[Array, " n"]) -> Float[Array, "n n"]:
+def _logarithm_quotients(values: Vector) -> Matrix:
     # log a − log b = log(1 + g/b) with a ≥ b and g = a − b, for the same reason.
     smaller, _, gap, equal = _pairs(values)
     return jnp.where(equal, 1.0 / smaller, jnp.log1p(gap / smaller) / gap)
 
 
-def _pairs(values: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
-    """Return min(a, b), max(a, b), |a − b| and whether a = b, for all pairs of eigenvalues.
-
-    The distance is one where it would be zero: the branch not taken must be finite too.
-    """
+def _pairs(values: Vector) -> tuple[Array, Array, Array, Array]:
+    """Return min(a, b), max(a, b), |a − b| (one where zero) and a = b of pairs of eigenvalues."""
     a, b = values[:, None], values[None, :]
     equal = a == b
     return jnp.minimum(a, b), jnp.maximum(a, b), jnp.where(equal, 1.0, jnp.abs(a - b)), equal
 
 
-def _congruent(V: Float[Array, "n n"], M: Float[Array, "n n"]) -> Float[Array, "n n"]:
+def _congruent(V: Matrix, M: Matrix) -> Matrix:
     """Return V M Vᵀ of a symmetric M, which is symmetric to the last digit."""
     return _symmetric_part(inner_products(V, inner_products(V, M)))
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 from jsvm._typing import Array
 from jsvm.kernels.base import Kernel
-from jsvm.kernels.distances import Points, centre_of
+from jsvm.kernels.distances import Points, SquaredDistance, centre_of
 from jsvm.numerics.memory import borrow
 
 FEWEST_FEATURES = 32  # with fewer, products are a small part of the work
@@ -27,7 +27,8 @@ BLOCK = 1024  # rows tested at a time, which keeps the temporaries small
 
 def exact_widths(kernel: Kernel, features: int, dtype: object) -> list[int]:
     """Return the widths of parts to try, the largest first; none if the kernel cannot gain."""
-    gains = kernel.depends_on == "squares" and dtype == np.float64 and features >= FEWEST_FEATURES
+    of_squares = isinstance(kernel.basis, SquaredDistance)
+    gains = of_squares and dtype == np.float64 and features >= FEWEST_FEATURES
     return _widths(features) if gains else []
 
 
@@ -50,10 +51,8 @@ def exact_points(X: Float[Array, "n d"]) -> Points | None:
 def exact_matrix(
     kernel: Kernel, X: Float[Array, "n d"], Z: Float[Array, "m d"], width: int
 ) -> tuple[Float[Array, "n m"], Bool[Array, ""]]:
-    """Return k(X, Z) with products in float32, and whether they are exact; to be traced.
-
-    The points stay where they are: moved to a centre they might be no whole numbers.
-    """
+    """Return k(X, Z) with products in float32, and whether they are exact; to be traced."""
+    # Not moved to a centre: the points might be no whole numbers any more.
     P, R = (Points(A, jnp.sum(A * A, axis=1)) for A in (X, Z))
     lengths = [_longest(A, width) for A in (X, Z)]
     whole = jnp.all(jnp.round(X) == X) & jnp.all(jnp.round(Z) == Z)

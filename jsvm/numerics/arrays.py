@@ -5,12 +5,14 @@ scope (:mod:`jsvm.precision`), which is opened by the solver. Shapes are padded 
 that few programs are compiled.
 """
 
+import numbers
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jsvm._typing import Array
 from jsvm.precision import scope
@@ -34,6 +36,21 @@ def in_full_precision(compute: Callable[[], Any], *data: Any) -> Any:
         return compute()
     with scope(np.dtype(np.float64)):
         return jax.tree.map(np.asarray, compute())
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell whether `X` is a SciPy sparse matrix or array; SciPy itself is not imported for it."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def product(A: Any, B: Any) -> Any:
+    """Return AB in the full precision of the dtype, also on a GPU."""
+    return jnp.matmul(A, B, precision=lax.Precision.HIGHEST)
+
+
+def as_key(key: Any) -> Any:
+    """Return the random key of a seed; a key is returned as it is."""
+    return jax.random.key(int(key)) if isinstance(key, numbers.Integral) else key
 
 
 def bucket(n: int) -> int:
@@ -81,6 +98,42 @@ def cast(leaf: Any, dtype: np.dtype) -> Any:
     array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
     floating = np.issubdtype(array.dtype, np.floating)
     return array.astype(dtype) if floating else array
+
+
+def equal_rows(*matrices: np.ndarray, fewest: float | int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the index of one row of every kind, and the kind of every row; None if few are equal.
+
+    A row is what the matrices have side by side. With less than `fewest` copies merging them does
+    not pay.
+
+    Examples
+    --------
+    >>> first, kind = equal_rows(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), fewest=1)
+    >>> len(first), bool(kind[0] == kind[2] != kind[1])
+    (2, True)
+    """
+    key = sum((_keys(matrix) for matrix in matrices[1:]), _keys(matrices[0]))
+    order = np.argsort(key, kind="stable")
+    one, next_one = order[:-1], order[1:]
+    pairs = np.flatnonzero(key[one] == key[next_one])
+    if len(pairs) < max(fewest, 1):
+        return None
+    one, next_one = one[pairs], next_one[pairs]
+    same = np.ones(len(pairs), bool)
+    for matrix in matrices:
+        same &= (matrix[one] == matrix[next_one]).all(axis=1)
+    begins = np.ones(len(key), bool)
+    begins[pairs[same] + 1] = False
+    kind = np.empty(len(key), np.int64)
+    kind[order] = np.cumsum(begins) - 1
+    return order[begins], kind
+
+
+def _keys(rows: np.ndarray) -> np.ndarray:
+    """Return a hash of every row: equal rows have equal numbers, others hardly ever."""
+    factors = np.sin(np.arange(1.0, 1.0 + rows.shape[1]))  # irregular, without a random generator
+    # Not by BLAS, whose rounding depends on where a row is.
+    return np.einsum("ij,j->i", rows, factors, dtype=float)
 
 
 LARGEST_MATRIX = 4 * 2**30  # bytes of a matrix that is in memory as a whole

@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Float
 
-from jsvm._typing import Array
+from jsvm._typing import Array, Matrix, Vector
+from jsvm.numerics.arrays import product
 from jsvm.numerics.indexing import repeat
 from jsvm.numerics.kernel_call import in_one_kernel
-from jsvm.numerics.products import product
 from jsvm.precision import default_platform
 
 # The largest size of a system, and the size of its blocks: smaller ones run faster, compile longer.
@@ -30,21 +29,18 @@ ROWS = 8  # eliminated at a time inside a block
 
 
 class Factor(NamedTuple):
-    """A = LLᵀ: the inverses of the diagonal blocks of L, and the blocks below each of them.
-
-    Without inverses there is one factor, L itself.
-    """
+    """A = LLᵀ: the inverses of diagonal blocks of L and what is below them; or L alone."""
 
     inverses: tuple[Array, ...]
     below: tuple[Array, ...]
 
 
-def solve_positive(A: Float[Array, "m m"], b: Float[Array, " m"]) -> Float[Array, " m"]:
+def solve_positive(A: Matrix, b: Vector) -> Vector:
     """Return A⁻¹b; not finite if A is not positive definite."""
     return solve_factored(factored(A), b)
 
 
-def factored(A: Float[Array, "m m"]) -> Factor:
+def factored(A: Matrix) -> Factor:
     """Return the factor of A; not finite if A is not positive definite."""
     if default_platform() != "cpu":
         return Factor((), (lax.linalg.cholesky(jnp.asarray(A), symmetrize_input=False),))
@@ -70,12 +66,10 @@ def factored(A: Float[Array, "m m"]) -> Factor:
     return Factor(tuple(inverses), tuple(factors))
 
 
-def solve_factored(A: Factor, b: Float[Array, " m"]) -> Float[Array, " m"]:
+def solve_factored(A: Factor, b: Vector) -> Vector:
     """Return A⁻¹b."""
     if not A.inverses:
-        whole: Any = {"left_side": True, "lower": True}
-        half = lax.linalg.triangular_solve(A.below[0], b[:, None], **whole)
-        return lax.linalg.triangular_solve(A.below[0], half, transpose_a=True, **whole)[:, 0]
+        return solve_cholesky(A.below[0], b)
     m = b.shape[0]
     widths = [W.shape[0] for W in A.inverses]
     b = jnp.pad(b, (0, sum(widths) - m))
@@ -89,7 +83,14 @@ def solve_factored(A: Factor, b: Float[Array, " m"]) -> Float[Array, " m"]:
     return x[:m]
 
 
-def inverse_factor(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
+def solve_cholesky(L: Matrix, b: Vector) -> Vector:
+    """Return (LLᵀ)⁻¹b."""
+    lower: Any = {"left_side": True, "lower": True}
+    half = lax.linalg.triangular_solve(L, b[:, None], **lower)
+    return lax.linalg.triangular_solve(L, half, transpose_a=True, **lower)[:, 0]
+
+
+def inverse_factor(A: Matrix) -> Matrix:
     """Return L⁻¹ for A = LLᵀ, eliminating some rows at a time; NaN if A is not positive definite.
 
     The same row operations turn A into Lᵀ and the unit matrix into L⁻¹.
@@ -104,8 +105,8 @@ def inverse_factor(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
         begin = k * ROWS
         rows = lax.dynamic_slice(A, (begin, zero), (ROWS, m))
         w = _small_factor(lax.dynamic_slice(rows, (zero, begin), (ROWS, ROWS)))
-        upper = _combine(w, rows)
-        inverse = _combine(w, lax.dynamic_slice(W, (begin, zero), (ROWS, m)))
+        upper = outer_sum(w, rows)
+        inverse = outer_sum(w, lax.dynamic_slice(W, (begin, zero), (ROWS, m)))
 
         def subtract(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
             A, W = carry
@@ -127,10 +128,10 @@ def inverse_factor(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
     return repeat(m // ROWS, eliminate, (A, unit))[1]
 
 
-def _combine(w: Array, rows: Array) -> Array:
+def outer_sum(w: Array, rows: Array) -> Array:
     """Return w·rows as sums of outer products."""
     total = w[:, 0, None] * rows[0][None, :]
-    for r in range(1, ROWS):
+    for r in range(1, rows.shape[0]):
         total = total + w[:, r, None] * rows[r][None, :]
     return total
 

@@ -1,4 +1,7 @@
-"""Reading and writing at computed places: loops inside a kernel on a CPU, gathers elsewhere."""
+"""Places in arrays: where the largest entry is, and reading and writing at computed places.
+
+On a CPU these are loops inside a kernel, elsewhere gathers and scatters.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +10,12 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Bool, Float, Int
 
-from jsvm._typing import Array
+from jsvm._typing import Array, Mask, Matrix, Number, Vector
+from jsvm.numerics.arrays import product
 from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.precision import default_platform
 
+SLICES = 16  # of a vector whose length is a multiple of it; every bucket is
 UNROLL = 4  # rows added in one pass over the sum: saves reads and writes of the sum
 
 
@@ -21,8 +27,35 @@ def repeat(count: Any, body: Callable[[Array, Any], Any], start: Any) -> Any:
     )
 
 
-def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
+def index_of_max(values: Vector) -> tuple[Int[Array, ""], Number]:
+    """Return the first index of the largest value, and that value.
+
+    XLA on a CPU reduces a vector entry by entry. Here whole slices are compared with each other,
+    which uses vector instructions; only the entries of one slice are reduced one by one.
+    """
+    size = values.shape[0]
+    slices = SLICES if size % SLICES == 0 else 1
+    width = size // slices
+    top, where = values[:width], jnp.zeros(width, jnp.int32)
+    for k in range(1, slices):
+        other = values[k * width : (k + 1) * width]
+        higher = other > top
+        top, where = jnp.where(higher, other, top), jnp.where(higher, k, where)
+    highest = jnp.max(top)
+    places = where * width + lax.iota(jnp.int32, width)
+    return jnp.min(jnp.where(top == highest, places, size - 1)), highest
+
+
+def largest(values: Vector) -> Number:
+    """Return the largest value."""
+    return index_of_max(values)[1]
+
+
+def first_places(mask: Mask, count: int) -> Int[Array, " {count}"]:
     """Return the first `count` indices where the mask holds; if it holds less often, any others."""
+    size = mask.shape[0]
+    if default_platform() != "cpu":
+        return lax.sort(jnp.where(mask, 0, size) + lax.iota(jnp.int32, size))[:count] % size
 
     def one_by_one(mask: Array) -> Array:
         def look(i: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -32,22 +65,18 @@ def first_places(mask: Bool[Array, " n"], count: int) -> Int[Array, " {count}"]:
             return places, jnp.minimum(found + mask[i], count)
 
         start = jnp.zeros(count + 1, jnp.int32), jnp.int32(0)
-        return repeat(mask.shape[0], look, start)[0][:count]
+        return repeat(size, look, start)[0][:count]
 
-    def by_sorting(mask: Array) -> Array:
-        order = jnp.where(mask, 0, mask.shape[0]) + lax.iota(jnp.int32, mask.shape[0])
-        return lax.sort(order)[:count] % mask.shape[0]
-
-    return in_one_kernel(one_by_one, by_sorting, reads_all=True)(mask)
+    return in_one_kernel(one_by_one, reads_all=True)(mask)
 
 
 def put(
-    vector: Float[Array, " n"],
-    places: Int[Array, " m"],
-    values: Float[Array, " m"],
-    present: Bool[Array, " m"],
-) -> Float[Array, " n"]:
+    vector: Vector, places: Int[Array, " m"], values: Float[Array, " m"], present: Bool[Array, " m"]
+) -> Vector:
     """Return the vector with the values that are present, the first ones, in their places."""
+    if default_platform() != "cpu":
+        targets = jnp.where(present, places, vector.shape[0])
+        return jnp.asarray(vector).at[targets].set(values, mode="drop")
 
     def one_by_one(vector: Array, places: Array, values: Array, present: Array) -> Array:
         def write(k: Array, vector: Array) -> Array:
@@ -55,30 +84,22 @@ def put(
 
         return repeat(jnp.sum(present), write, vector)
 
-    def scattered(vector: Array, places: Array, values: Array, present: Array) -> Array:
-        targets = jnp.where(present, places, vector.shape[0])
-        return jnp.asarray(vector).at[targets].set(values, mode="drop")
-
-    return in_one_kernel(one_by_one, scattered, reads_all=True)(
-        jnp.asarray(vector), places, values, present
-    )
+    return in_one_kernel(one_by_one, reads_all=True)(vector, places, values, present)
 
 
 def put_rows(
     matrix: Float[Array, "r n"], rows: Float[Array, "m n"], places: Int[Array, " m"]
 ) -> Float[Array, "r n"]:
     """Return the matrix with these rows in their places; equal places must have equal rows."""
-
-    def scattered(matrix: Array, rows: Array, places: Array) -> Array:
+    if default_platform() != "cpu":
         return jnp.asarray(matrix).at[places].set(rows)
+    return in_one_kernel(_rows_one_by_one, reads_all=True)(matrix, rows, places)
 
-    return in_one_kernel(_rows_one_by_one, scattered, reads_all=True)(matrix, rows, places)
 
-
-def put_cross(
-    matrix: Float[Array, "n n"], block: Float[Array, "m n"], places: Int[Array, " m"]
-) -> Float[Array, "n n"]:
+def put_cross(matrix: Matrix, block: Float[Array, "m n"], places: Int[Array, " m"]) -> Matrix:
     """Return the matrix with the block in the rows and in the columns of these places."""
+    if default_platform() != "cpu":
+        return jnp.asarray(matrix).at[places].set(block).at[:, places].set(block.T)
 
     def one_by_one(matrix: Array, block: Array, columns: Array, places: Array) -> Array:
         def put_in_row(row: Array, matrix: Array) -> Array:
@@ -90,10 +111,7 @@ def put_cross(
 
         return repeat(matrix.shape[0], put_in_row, _rows_one_by_one(matrix, block, places))
 
-    def scattered(matrix: Array, block: Array, columns: Array, places: Array) -> Array:
-        return jnp.asarray(matrix).at[places].set(block).at[:, places].set(columns)
-
-    return in_one_kernel(one_by_one, scattered, reads_all=True)(matrix, block, block.T, places)
+    return in_one_kernel(one_by_one, reads_all=True)(matrix, block, block.T, places)
 
 
 def _rows_one_by_one(matrix: Array, rows: Array, places: Array) -> Array:
@@ -105,13 +123,15 @@ def _rows_one_by_one(matrix: Array, rows: Array, places: Array) -> Array:
 
 
 def add_rows(
-    total: Float[Array, " n"],
+    total: Vector,
     matrix: Float[Array, "r n"],
     places: Int[Array, " m"],
     weights: Float[Array, " m"],
     count: Int[Array, ""] | int,
-) -> Float[Array, " n"]:
+) -> Vector:
     """Return total + Σ_k weights[k] · matrix[places[k]]; from `count` on the weights are zero."""
+    if default_platform() != "cpu":
+        return total + product(weights, matrix[places])
 
     def one_by_one(total: Array, matrix: Array, places: Array, weights: Array, count: Any) -> Array:
         unroll = next(u for u in (UNROLL, 2, 1) if places.shape[0] % u == 0)
@@ -125,9 +145,4 @@ def add_rows(
 
         return repeat((count + unroll - 1) // unroll, add, total)
 
-    def gathered(total: Array, matrix: Array, places: Array, weights: Array, count: Any) -> Array:
-        return total + jnp.matmul(weights, matrix[places], precision=lax.Precision.HIGHEST)
-
-    return in_one_kernel(one_by_one, gathered, reads_all=True)(
-        total, matrix, places, weights, count
-    )
+    return in_one_kernel(one_by_one, reads_all=True)(total, matrix, places, weights, count)

@@ -28,21 +28,15 @@ LONG_REDUCTION = 4096  # entries from which on XLA calls a library to reduce a v
 TAGS = {"inlineable": "false", "xla_cpu_small_call": "true"}
 
 
-def in_one_kernel(
-    function: Callable[..., Any],
-    otherwise: Callable[..., Any] | None = None,
-    *,
-    reads_all: bool = False,
-) -> Callable[..., Any]:
+def in_one_kernel(function: Callable[..., Any], *, reads_all: bool = False) -> Callable[..., Any]:
     """Return the function, to be called inside ``jit``, as one that becomes one kernel on a CPU.
 
     Arguments and results are pytrees of arrays; the function must not use other traced values.
-    On other devices `otherwise`, or the function itself, is called. With `reads_all` the caller
-    guarantees that the results depend on every leaf of the arguments; only then an argument can be
-    overwritten in place.
+    With `reads_all` the caller guarantees that the results depend on every leaf of the arguments;
+    only then an argument can be overwritten in place.
     """
     if default_platform() != "cpu":
-        return function if otherwise is None else otherwise
+        return function
 
     def called(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)

@@ -26,12 +26,7 @@ ALIGNMENT = 64  # bytes: XLA reads an array at such an address without a copy
 
 
 class MemoryPool:
-    """Arrays that may be overwritten; safe to use from several threads.
-
-    Parameters
-    ----------
-    limit : int
-        Bytes to keep; beyond them the oldest arrays are dropped.
+    """Arrays that may be overwritten, up to a limit of bytes; safe to use from several threads.
 
     Examples
     --------

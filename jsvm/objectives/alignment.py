@@ -13,10 +13,11 @@ from jaxtyping import Float
 
 from jsvm._typing import Array
 from jsvm.kernels import Kernel
-from jsvm.numerics.products import product
-from jsvm.objectives.inputs import Labels, Points, Value, checked
+from jsvm.numerics.arrays import product
+from jsvm.objectives.inputs import Labels, Points, Value, objective
 
 
+@objective
 def kernel_polarization(kernel: Kernel, X: Points, y: Labels) -> Value:
     """Return yᵀKy.
 
@@ -28,10 +29,10 @@ def kernel_polarization(kernel: Kernel, X: Points, y: Labels) -> Value:
     >>> float(kernel_polarization(kernels.Linear(), X, y))
     9.0
     """
-    X, y, _ = checked(kernel, X, y)
     return jnp.dot(y, product(kernel(X), y))
 
 
+@objective
 def kernel_target_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
     """Return the cosine between K and yyᵀ, at most one (Glasmachers 2008, section 9.3.3).
 
@@ -43,7 +44,6 @@ def kernel_target_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
     >>> round(float(kernel_target_alignment(kernels.Linear(), X, y)), 6)
     1.0
     """
-    X, y, _ = checked(kernel, X, y)
     return alignment(kernel(X), y)
 
 
@@ -54,6 +54,7 @@ def alignment(K: Float[Array, "n n"], y: Float[Array, " n"]) -> Value:
     return _cosine(jnp.dot(y, product(K, y)), square, jnp.sum(present))
 
 
+@objective
 def centred_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
     """Return the cosine between K and yyᵀ, both centred in feature space; zero for one class.
 
@@ -65,7 +66,6 @@ def centred_alignment(kernel: Kernel, X: Points, y: Labels) -> Value:
     >>> round(float(centred_alignment(kernels.Linear(), X, y)), 6)
     1.0
     """
-    X, y, _ = checked(kernel, X, y)
     K = kernel(X)
     means = jnp.mean(K, axis=1)
     K = K - means[:, None] - means[None, :] + jnp.mean(means)

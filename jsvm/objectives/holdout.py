@@ -10,14 +10,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from jsvm.kernels import Kernel
-from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
-from jsvm.objectives.losses import Loss, zero_one
-from jsvm.objectives.training import held_out_values, in_one_program
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, objective
+from jsvm.objectives.training import Loss, held_out_values, in_one_program, zero_one
 from jsvm.problems import c_svc
 from jsvm.solvers import SMO
 from jsvm.validation.splits import Splits, fold_splits, given_split, random_splits
 
 
+@objective
 def holdout_error(
     kernel: Kernel,
     X: Points,
@@ -35,8 +35,6 @@ def holdout_error(
 
     Parameters
     ----------
-    kernel, X, y, C, key, fraction, loss, machine, solver
-        See :mod:`jsvm.objectives`.
     test : array of int, optional
         The examples to hold out; by default they are drawn with `key`.
 
@@ -48,11 +46,11 @@ def holdout_error(
     >>> float(holdout_error(kernels.Linear(), X, np.sign(X[:, 0] + 0.5), C=10.0, test=[0, 9]))
     0.0
     """
-    X, y, C = checked(kernel, X, y, C)
     splits = random_splits(key, y, fraction, 1) if test is None else given_split(test, y)
     return mean_loss(kernel, X, C, splits, loss=loss, machine=machine, solver=solver)
 
 
+@objective
 def cross_validation_error(
     kernel: Kernel,
     X: Points,
@@ -69,8 +67,6 @@ def cross_validation_error(
 
     Parameters
     ----------
-    kernel, X, y, C, loss, machine, solver
-        See :mod:`jsvm.objectives`.
     folds : int or array of shape (n,)
         The number of folds, or the fold of every example.
     key : int or key, optional
@@ -85,11 +81,11 @@ def cross_validation_error(
     >>> round(float(error), 4)  # 0 is in the middle of −1 and 1
     0.0909
     """
-    X, y, C = checked(kernel, X, y, C)
     splits = fold_splits(y, folds, key)
     return mean_loss(kernel, X, C, splits, loss=loss, machine=machine, solver=solver)
 
 
+@objective
 def bootstrap_error(
     kernel: Kernel,
     X: Points,
@@ -105,8 +101,6 @@ def bootstrap_error(
 ) -> Value:
     """Return the mean loss on random hold-out sets, new ones for every key (section 9.1.7).
 
-    The parameters are described in :mod:`jsvm.objectives`.
-
     Examples
     --------
     >>> import numpy as np
@@ -115,7 +109,6 @@ def bootstrap_error(
     >>> float(bootstrap_error(kernels.Linear(), X, np.sign(X[:, 0] + 0.5), C=10.0, key=1))
     0.0
     """
-    X, y, C = checked(kernel, X, y, C)
     drawn = random_splits(key, y, fraction, splits)
     return mean_loss(kernel, X, C, drawn, loss=loss, machine=machine, solver=solver)
 

@@ -29,7 +29,7 @@ from jaxtyping import Float
 from jsvm._typing import Array, Scalar
 from jsvm.kernels import Kernel
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
-from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Builder, Cost, Labels, Points, Value, objective
 from jsvm.objectives.priors import GaussianPrior
 from jsvm.objectives.training import held_out_values, in_one_program
 from jsvm.problems import c_svc
@@ -42,6 +42,7 @@ MAX_STEPS = 60  # Newton or bisection steps of the search for the slope; eight a
 Prior = Callable[[Any, Any], Any]
 
 
+@objective
 def log_likelihood(
     kernel: Kernel,
     X: Points,
@@ -62,8 +63,6 @@ def log_likelihood(
 
     Parameters
     ----------
-    kernel, X, y, C, key, fraction, splits, machine, solver
-        See :mod:`jsvm.objectives`.
     steepest : float
         Bound of the slope times the root mean square of the outputs.
 
@@ -77,13 +76,13 @@ def log_likelihood(
     >>> bool(value < 0), round(float(slope.gamma), 1)
     (True, -0.2)
     """
-    X, y, C = checked(kernel, X, y, C)
     if not steepest > 0:
         raise ValueError(f"steepest={steepest!r} must be positive")
     drawn = random_splits(key, y, fraction, splits)
     return jnp.mean(likelihoods(kernel, X, C, drawn, steepest, machine=machine, solver=solver))
 
 
+@objective
 def log_posterior(
     kernel: Kernel,
     X: Points,
@@ -102,8 +101,6 @@ def log_posterior(
 
     Parameters
     ----------
-    kernel, X, y, C, key, fraction, splits, steepest, machine, solver
-        As for :func:`log_likelihood`.
     prior : function, optional
         ``prior(kernel, C)`` is a log-density. By default ``GaussianPrior.around(X, y)``, that of
         section 12.1 for Gaussian kernels, which sorts all distances: make it once, and give it, if

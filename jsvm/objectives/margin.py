@@ -19,12 +19,14 @@ import numpy as np
 from jsvm import problems
 from jsvm.implicit import without_derivative
 from jsvm.kernels import Kernel
-from jsvm.objectives.inputs import SOLVER, Cost, Labels, Points, Value, checked
+from jsvm.objectives.inputs import SOLVER, Cost, Labels, Points, Value, objective
 from jsvm.objectives.training import in_one_program
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import SMO, Status, solve
 
 
+@objective
+@in_one_program
 def radius_margin(
     kernel: Kernel, X: Points, y: Labels, *, C: Cost = np.inf, solver: SMO = SOLVER
 ) -> Value:
@@ -32,25 +34,16 @@ def radius_margin(
 
     Parameters
     ----------
-    kernel, X, y, solver
-        See :mod:`jsvm.objectives`.
     C : positive number or array of shape (n,)
         ∞ is the hard margin; finite numbers are costs of the squared hinge loss.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from jsvm import kernels
     >>> X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
     >>> round(float(radius_margin(kernels.Linear(), X, y)), 6)
     1.0
     """
-    X, y, C = checked(kernel, X, y, C)
-    return _radius_margin(kernel, X, y, C, solver=solver)
-
-
-@in_one_program
-def _radius_margin(kernel: Kernel, X: Any, y: Any, C: Any, *, solver: SMO) -> Any:
     K = kernel(X) + jnp.diag(jnp.broadcast_to(1.0 / C, y.shape))
     norm, separable = _optimal_value(problems.hard_margin(K, y), solver)
     radius, _ = _optimal_value(problems.smallest_ball(K), solver)

@@ -53,10 +53,7 @@ def _median_heuristic(X: Any, y: Any) -> Any:
 
 
 def _median(squares: Array, meant: Array) -> Array:
-    """Return the square of the median distance of the given pairs; zero if there are none.
-
-    It is the mean of the two middle distances, not of their squares.
-    """
+    """Return the square of the mean of the two middle distances of the given pairs, or zero."""
     count = jnp.sum(meant)
     order = jnp.sort(jnp.where(meant, squares, jnp.inf).ravel())
     middle = order[jnp.maximum(count - 1, 0) // 2], order[count // 2]

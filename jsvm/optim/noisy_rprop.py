@@ -22,8 +22,8 @@ derivative is zero; growing M leads to the zero of its mean.
 **How this differs from Algorithm 11.2.** S₃ is that of section 11.3.3, and the places are those of
 the formula of S₂ with N/I for I/N (as printed, only the beginning of a long episode counts). The
 counter k is reset. The conditions on S₁ are printed the other way round: N/2 for a large S₁ and
-otherwise 2N for a small one, then S₂. The text before says that δ should also change with S₁, and N
-the opposite way. Steps until |x| < 1e-309 in test case f⁽¹⁾, where Figure 11.1 has "about 230,000"
+otherwise 2N for a small one, then S₂; the text says that δ should also change with S₁, and N the
+opposite way. Steps until |x| < 1e-309 in test case f⁽¹⁾, where Figure 11.1 has "about 230,000"
 (mean ± standard deviation of 40 runs from 1.0 to 1.1, δ = 0.01):
 
     as printed                                              never (median 4e-4 after 300,000)
@@ -32,42 +32,30 @@ the opposite way. Steps until |x| < 1e-309 in test case f⁽¹⁾, where Figure 
     S₁ interchanged, S₂ only in the else branch             252,000 ± 5,000
     the same, with the condition N > N_min as above         185,000 ± 7,000
 
-The first two cannot work: near the optimum S₁ and S₂ are small in a long episode, which doubles N
-each time, and in the second N δ never falls below its first value. In the third, N decreases as
-often as it increases, and stays near a random value. The fourth is the printed algorithm with two
-conditions interchanged, if its "else" covers S₂, and it is nearest to the figure. But it can get
-stuck: where the gradient has little noise the coordinate jumps to and fro over the optimum, S₁ is
-0, N cannot become shorter and S₂ is never tested. For (x − m)² with a standard deviation of m of
-0.01, 10⁶ steps leave a median distance of 3e-2, and 3e-5 with the rule above.
-
-The fourth was found by a search over some 3,900 combinations of changes of δ and N after S₁ and S₂,
-by f⁽¹⁾ alone. With N after S₂ as printed, only those need 200,000 to 260,000 steps that halve N
-after a small S₁ and then skip S₂, almost whatever a large S₁ does, which is rare in f⁽¹⁾; that it
-doubles N is taken from the print. Eleven others need as many, with a rule for N after S₂ that
-neither the print nor the text has. On f⁽²⁾, f⁽³⁾, f⁽⁴⁾ all five converge, as the captions of
-Figures 11.2 and 11.3 say, f⁽⁴⁾ to 0.75 and not to the median 0.5, so these do not tell the readings
-apart: after 10⁷ steps the median distances of the last three are alike (about 6e-4, 1.5e-3 and
-5e-4), those of the second half as large, and those of the first up to five times as large.
-
-The 75 % quantile of S₂ is 1.75 if it is simulated with I = 100; 1.77 is kept.
+Near the optimum S₁ and S₂ are small in a long episode: the first two readings double N each time.
+The fourth, the only one of some 3,900 combinations of rules that is near to the figure and to the
+print, can get stuck: where the gradient has little noise the coordinate jumps to and fro over the
+optimum, S₁ is 0, N cannot become shorter and S₂ is never tested. For (x − m)² with a standard
+deviation of m of 0.01, 10⁶ steps leave a median distance of 3e-2, and 3e-5 with the rule above. On
+f⁽²⁾, f⁽³⁾, f⁽⁴⁾ all five converge, as the captions of Figures 11.2 and 11.3 say. The 75 % quantile
+of S₂ is 1.75 if it is simulated with I = 100; 1.77 is kept.
 
 **Numbers.** Places are counted in steps from the beginning of the episode, so that S₁ and S₂ have
 no rounding errors, and only the extreme ones are kept. N and M are at most 2²⁷. δ does not fall
-below the smallest normal number. Glasmachers has no bounds on δ, but without a drift δ tends to
-grow: on a plateau only `largest` stops it.
-
-**Not finite.** A derivative that is infinite or NaN is not counted, as if there had been no call
-for this coordinate. A statistic that is not defined (no step to the left, say) changes nothing.
+below the smallest normal number; on a plateau only `largest` stops it. A derivative that is not
+finite is not counted, as if there had been no call for this coordinate. A statistic that is not
+defined (no step to the left, say) changes nothing.
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from jsvm.optim.coordinates import check_steps, clip_step, coordinatewise, filled, finite_or_zero
+from jsvm.optim.rprop import check_steps, clip_step, coordinatewise, filled, finite_or_zero
 
 # Below the first and above the second number a statistic is extreme: quantiles of a walk without
 # drift (Glasmachers 2008, section 11.3.4).
@@ -118,11 +106,8 @@ def noisy_rprop(
     smallest, largest : float
         Bounds of the step sizes.
 
-    Returns
-    -------
-    optax.GradientTransformationExtraArgs
-        Takes a random gradient, whose mean is that of a function to be minimised; its updates are
-        to be added. Most of them are zero once averages are taken.
+    Returns a transformation of a random gradient, whose mean is that of a function to be minimised;
+    its updates are to be added. Most of them are zero once averages are taken.
 
     Examples
     --------
@@ -215,13 +200,8 @@ def _adapt(
         "length": jnp.clip(_doubled(old.length, longer - shorter), shortest, longest),
         "averages": jnp.minimum(_doubled(old.averages, _one(more) - _one(fewer)), LONGEST),
     }
-    # All else starts again from zero.
-    return NoisyRpropState(
-        *(
-            jnp.where(ended, strategy.get(name, jnp.zeros_like(value)), value)
-            for name, value in old._asdict().items()
-        )
-    )
+    zero = jax.tree.map(jnp.zeros_like, old)  # all else starts again
+    return jax.tree.map(partial(jnp.where, ended), zero._replace(**strategy), old)
 
 
 def _one(condition: jax.Array) -> jax.Array:

@@ -5,16 +5,7 @@ matplotlib is changed. Colours are those of Okabe and Ito, and viridis, which pe
 whatever their colour vision.
 """
 
-from jsvm.plots.convergence import convergence
-from jsvm.plots.decision_regions import decision_regions
-from jsvm.plots.landscape import landscape
-from jsvm.plots.ranked_features import ranked_features
-from jsvm.plots.selection_path import selection_path
+from jsvm.plots.fits import convergence, decision_regions, ranked_features
+from jsvm.plots.searches import landscape, selection_path
 
-__all__ = [
-    "convergence",
-    "decision_regions",
-    "landscape",
-    "ranked_features",
-    "selection_path",
-]
+__all__ = ["convergence", "decision_regions", "landscape", "ranked_features", "selection_path"]

@@ -14,13 +14,13 @@ Where a bound is infinite and r_i = 0 the loss is a constraint; λ is moved, and
 scaled, so that the constraint holds. With an indefinite K the bound means nothing, the gap does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from jsvm._typing import Array
-from jsvm.numerics.reductions import largest
+from jsvm._typing import Array, Number, Scalar, Vector
+from jsvm.numerics.indexing import largest
 from jsvm.problems.program import QuadraticProgram
 
 CONSTRAINT_ULPS = 1e4  # units of rounding within which a constraint holds
@@ -42,9 +42,7 @@ class Extremes(NamedTuple):
     down: Array
 
 
-def extremes(
-    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
-) -> Extremes:
+def extremes(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> Extremes:
     """Return max{G_i : α_i < U_i} and min{G_i : α_i > L_i} of every group (∓∞ if empty)."""
     can_up, can_down = alpha < program.upper, alpha > program.lower
     up, down = [], []
@@ -55,17 +53,13 @@ def extremes(
     return Extremes(jnp.stack(up), jnp.stack(down))
 
 
-def gap(
-    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
-) -> Float[Array, ""]:
+def gap(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> Number:
     """Return ψ(α), the largest gap over the groups; −∞ where nothing can move."""
     up, down = extremes(program, alpha, gradient)
     return jnp.max(up - down)
 
 
-def multipliers(
-    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
-) -> Float[Array, " g"]:
+def multipliers(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> Float[Array, " g"]:
     """Return λ: the mean of G over the free variables of a group, or the middle of [max, min]."""
     free = (alpha > program.lower) & (alpha < program.upper)
     up, down = extremes(program, alpha, gradient)
@@ -78,9 +72,19 @@ def multipliers(
     return jnp.stack(values)
 
 
-def certify(
-    program: QuadraticProgram, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
-) -> Certificate:
+def joachims(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> Number:
+    """Return the smallest τ for which Joachims' conditions (Collobert & Bengio 2000, eq. 2) hold.
+
+    |G_i − λ| ≤ τ on the free variables, G_i ≤ λ + τ at the lower and G_i ≥ λ − τ at the upper
+    bound, with λ the mean over the free variables. Since λ lies between the extremes of G, the rule
+    is weaker than the gap: ψ ≤ τ implies it.
+    """
+    up, down = extremes(program, alpha, gradient)
+    middle = multipliers(program, alpha, gradient)
+    return jnp.max(jnp.maximum(up - middle, middle - down))
+
+
+def certify(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> Certificate:
     """Return objective, primal objective, multipliers and gap of a point with a fresh gradient."""
     ridge = program.hessian.ridge_vector()
     kernel_part = program.linear - gradient - ridge * alpha  # Kα
@@ -113,12 +117,7 @@ def certify(
     )
 
 
-def _conjugate(
-    slack: Float[Array, " n"],
-    ridge: Float[Array, " n"],
-    lower: Float[Array, " n"],
-    upper: Float[Array, " n"],
-) -> Float[Array, " n"]:
+def _conjugate(slack: Vector, ridge: Vector, lower: Vector, upper: Vector) -> Vector:
     """Return max over L ≤ a ≤ U of slack·a − ½ ridge a²."""
     curved = ridge > 0
     inner = jnp.clip(slack / jnp.where(curved, ridge, 1.0), lower, upper)
@@ -129,16 +128,8 @@ def _conjugate(
     )
 
 
-def _scale(
-    linear: Float[Array, " n"],
-    kernel_part: Float[Array, " n"],
-    up: Array,
-    down: Array,
-) -> Float[Array, ""]:
-    """Return s ≥ 1 such that l − sKα separates the variables unbounded above and below.
-
-    For the hard margin l is the label and s is one over the margin reached.
-    """
+def _scale(linear: Vector, kernel_part: Vector, up: Array, down: Array) -> Number:
+    """Return s ≥ 1 (of a hard margin: 1/margin) that makes l − sKα satisfy the constraints."""
     wanted = jnp.max(jnp.where(up, linear, -jnp.inf)) - jnp.min(jnp.where(down, linear, jnp.inf))
     reached = jnp.min(jnp.where(up, kernel_part, jnp.inf)) - jnp.max(
         jnp.where(down, kernel_part, -jnp.inf)
@@ -148,9 +139,38 @@ def _scale(
     return jnp.maximum(ratio, 1.0)
 
 
-def _middle(low: Float[Array, ""], high: Float[Array, ""]) -> Float[Array, ""]:
+def _middle(low: Number, high: Number) -> Number:
     """Return the middle of an interval, its finite end if only one is, else zero."""
     low_finite, high_finite = jnp.isfinite(low), jnp.isfinite(high)
     low_or_high = jnp.where(low_finite, low, jnp.where(high_finite, high, 0.0))
     high_or_low = jnp.where(high_finite, high, low_or_high)
     return 0.5 * (low_or_high + high_or_low)
+
+
+def fine_tolerance(alpha: Vector, linear: Vector, scale: Scalar, unit: Scalar) -> Scalar:
+    """Return the violation below which there is little but rounding; `scale` is max |Q_ii|."""
+    return unit * (abs(linear).max() + abs(alpha).max() * scale)
+
+
+def objective_rounding(alpha: Vector, linear: Vector, scale: Scalar, eps: Scalar) -> Scalar:
+    """Return the usual rounding error of the objective; `scale` is max |Q_ii|."""
+    return eps * (scale * (alpha * alpha).sum() + (abs(alpha) * abs(linear)).sum())
+
+
+def is_better(
+    objective: Scalar, gap: Scalar, best: Scalar, best_gap: Scalar, rounding: Scalar
+) -> Any:
+    """Tell whether a point is better: by its objective, or within rounding by its gap."""
+    level = (objective <= best + rounding) & (gap < best_gap)
+    return (objective < best - rounding) | level
+
+
+def is_unbounded(
+    objective: Scalar, gap: Scalar, largest: Scalar, scale: Scalar, eps: Scalar
+) -> Any:
+    """Tell whether the objective has fallen below all that the precision can tell from −∞.
+
+    −f has the unit l²/Q. With an infinite box, −f beyond that unit over eps says that the margin
+    is below the rounding error of the data. `largest` is max |l_i|, `scale` max |Q_ii|.
+    """
+    return (-objective * eps * scale > largest**2) & (gap > 0)

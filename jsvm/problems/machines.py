@@ -9,15 +9,15 @@ With G = l − Kα and slacks ξ, the primal problems are those given with each 
 computed by :func:`jsvm.problems.certificate.certify` is theirs.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jaxtyping import Real
 
 from jsvm._typing import Array, Scalar
-from jsvm.numerics.arrays import in_full_precision, namespace
+from jsvm.numerics.arrays import as_floating, in_full_precision, namespace
 from jsvm.precision import is_traced
-from jsvm.problems.arguments import check, check_fraction, cost, labels, targets, weights
 from jsvm.problems.hessian import Repeated, as_hessian
 from jsvm.problems.program import QuadraticProgram, split_l1
 
@@ -206,7 +206,8 @@ def smallest_ball(K: Gram) -> QuadraticProgram:
     """
     hessian = as_hessian(K)
     zero = _zeros(K, hessian.size)
-    half = 0.5 * _diagonal(K, hessian)
+    on_demand = isinstance(K, tuple)
+    half = 0.5 * (in_full_precision(hessian.diagonal, K) if on_demand else namespace(K).diagonal(K))
     return _balanced(hessian, half, zero, zero + np.inf, namespace(half).ones(1, half.dtype))
 
 
@@ -234,8 +235,49 @@ def _zeros(K: Gram, n: int) -> Any:
     return xp.zeros(n, data.dtype if np.issubdtype(data.dtype, np.floating) else float)
 
 
-def _diagonal(K: Gram, hessian: Any) -> Any:
-    """Return the diagonal of K in the full precision of the data."""
-    if not isinstance(K, tuple):
-        return namespace(K).diagonal(K)
-    return in_full_precision(hessian.diagonal, K)
+def check(value: Any, name: str, accepts: Callable[[Any], Any], wanted: str) -> None:
+    """Raise ValueError if a value is not accepted."""
+    if not is_traced(value) and not accepts(value):
+        raise ValueError(f"{name}={value!r} must be {wanted}")
+
+
+def check_fraction(nu: Any) -> None:
+    """Raise ValueError if ν is outside (0, 1]."""
+    check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
+
+
+def labels(y: Any) -> Any:
+    """Return the labels −1 and +1 as floating-point numbers."""
+    y = targets(y)
+    if not is_traced(y) and not (np.abs(np.asarray(y)) == 1.0).all():
+        raise ValueError("y must hold the labels -1 and +1 only; encode other labels first")
+    return y
+
+
+def targets(y: Any) -> Any:
+    """Return the finite targets of a regression as floating-point numbers."""
+    y = as_floating(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
+    if not is_traced(y) and not np.isfinite(np.asarray(y)).all():
+        raise ValueError("y must be finite")
+    return y
+
+
+def cost(C: Any, n: int, infinite: str = "a hard margin") -> Any:
+    """Return C ≥ 0, one number or n of them; `infinite` says what C = ∞ means."""
+    if np.shape(C) not in ((), (n,)):
+        raise ValueError(f"C must be one number or {n} of them, not of shape {np.shape(C)}")
+    check(C, "C", lambda value: np.all(np.asarray(value) >= 0), f">= 0 (np.inf for {infinite})")
+    return C
+
+
+def weights(xp: Any, weight: Any, like: Any) -> Any:
+    """Return one weight ≥ 0 an example; ones if there are none."""
+    if weight is None:
+        return xp.ones_like(like)
+    if np.shape(weight) != like.shape:
+        raise ValueError(f"weight must hold {like.shape[0]} numbers, not {np.shape(weight)}")
+    if not is_traced(weight) and not (np.asarray(weight) >= 0).all():
+        raise ValueError("weight must hold numbers >= 0")
+    return 0.0 * like + xp.asarray(weight)

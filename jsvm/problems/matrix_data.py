@@ -19,14 +19,12 @@ from typing import Any, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels import Kernel
-from jsvm.kernels.sparse import between_sparse, is_sparse
-from jsvm.numerics.arrays import as_floating, in_full_precision, namespace
-from jsvm.numerics.products import product
+from jsvm.kernels.sparse import between_sparse
+from jsvm.numerics.arrays import as_floating, in_full_precision, is_sparse, namespace, product
 
 SCALINGS = ("length", "variance")
 BLOCK_BYTES = 2**25  # of the matrix that is computed at a time
@@ -55,8 +53,7 @@ class MatrixData(Protocol):
         return self.objects(slice(None))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class DenseMatrix(MatrixData):
     """K in memory; `rows` is Kᵀ, one row for each row object.
 
@@ -85,8 +82,7 @@ class DenseMatrix(MatrixData):
         return self.rows
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class KernelMatrix(MatrixData):
     """K = k(X, Z), computed when it is asked for; `Z` are the row objects.
 
@@ -142,24 +138,14 @@ class SparseMatrix(MatrixData):
         return jnp.asarray(self.by_object @ np.asarray(vectors))
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Normalised(MatrixData):
-    """√w_i (K_ij − m_j)/s_j of other matrix data; see :func:`normalised`.
-
-    Parameters
-    ----------
-    matrix : MatrixData
-    mean, scale : array of shape (P,)
-        m and s; a column that is constant has s = 0, and becomes zero.
-    root_weight : array of shape (L,)
-        √w.
-    """
+    """√w_i (K_ij − m_j)/s_j of other matrix data; see :func:`normalised`."""
 
     matrix: Leaf
-    mean: Leaf
-    scale: Leaf
-    root_weight: Leaf
+    mean: Leaf  # m, one a column
+    scale: Leaf  # s; a column that is constant has s = 0, and becomes zero
+    root_weight: Leaf  # √w, one an example
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -171,8 +157,8 @@ class Normalised(MatrixData):
         return self.scale > 0
 
     def objects(self, indices: Any) -> Float[Array, "q l"]:
-        values = jnp.asarray(self.matrix.objects(indices))
-        return _normalise(values, *self._of(indices), jnp.asarray(self.root_weight))
+        values, (mean, inverse) = jnp.asarray(self.matrix.objects(indices)), self._of(indices)
+        return (values - mean[:, None]) * inverse[:, None] * jnp.asarray(self.root_weight)[None, :]
 
     def correlations(self, vectors: Float[Array, "l *c"]) -> Float[Array, "p *c"]:
         if isinstance(self.matrix, SparseMatrix):  # nothing becomes dense
@@ -191,10 +177,7 @@ class Normalised(MatrixData):
 
 
 def as_matrix_data(K: Any) -> MatrixData:
-    """Return the matrix data that `K` stands for.
-
-    `K` is an L × P matrix, dense or sparse, ``(kernel, X)``, ``(kernel, X, Z)`` or matrix data.
-    """
+    """Return what an L × P matrix, (kernel, X), (kernel, X, Z) or matrix data stands for."""
     if isinstance(K, MatrixData):
         return K
     if isinstance(K, tuple):
@@ -297,10 +280,6 @@ def _blocks(data: Any) -> Any:
 @jax.jit
 def _kernel_block(kernel: Any, Z: Any, X: Any) -> Any:
     return kernel(Z, X)
-
-
-def _normalise(values: Any, mean: Any, inverse: Any, root_weight: Any) -> Any:
-    return (values - mean[:, None]) * inverse[:, None] * root_weight[None, :]
 
 
 def _working(X: Any) -> np.dtype:

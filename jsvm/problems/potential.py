@@ -13,27 +13,28 @@ At v = Kα the sum is C Σ_j max(0, |G_j| − ε), the slacks of the primal prob
 eq. 1). With C = ∞ these have to vanish, and v = y − s(y − Kα) with s ≤ 1 makes |sG_j| ≤ ε.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Int, Real
 
-from jsvm._typing import Array, Leaf, Scalar
+from jsvm._typing import Array, Leaf, Number, Scalar, Vector, pytree
 from jsvm.numerics.arrays import in_full_precision, namespace
 from jsvm.precision import is_traced
-from jsvm.problems.arguments import check, cost, targets
+from jsvm.problems.certificate import Certificate
 from jsvm.problems.hessian import Dense, Hessian
+from jsvm.problems.machines import check, cost, targets
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData, as_matrix_data
 from jsvm.problems.program import QuadraticProgram
 
+Outputs = Float[Array, " l"]
+Box = tuple[Vector, Vector, Scalar]  # L, U and ε
 CONSTRAINT_ULPS = 1e3  # units of rounding within which a constraint holds
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Normal(Hessian):
     """Q = KᵀK of matrix data, never formed as a whole; with the targets y.
 
@@ -54,13 +55,13 @@ class Normal(Hessian):
     def rows(self, indices: Int[Array, " q"]) -> Float[Array, "q n"]:
         return self.data.correlations(jnp.asarray(self.data.objects(indices)).T).T
 
-    def diagonal(self) -> Float[Array, " n"]:
+    def diagonal(self) -> Vector:
         return jnp.sum(jnp.asarray(self.data.all_objects()) ** 2, axis=1)
 
-    def matvec(self, v: Float[Array, " n"]) -> Float[Array, " n"]:
+    def matvec(self, v: Vector) -> Vector:
         return self.data.correlations(self.output(v))
 
-    def output(self, alpha: Float[Array, " n"]) -> Float[Array, " l"]:
+    def output(self, alpha: Vector) -> Float[Array, " l"]:
         """Return Kα; only the values of the objects with α ≠ 0 are needed, if α is concrete."""
         if is_traced(alpha, self.data):
             return jnp.matmul(alpha, jnp.asarray(self.data.all_objects()))
@@ -68,7 +69,7 @@ class Normal(Hessian):
         values = jnp.asarray(self.data.objects(used))
         return jnp.matmul(jnp.asarray(alpha)[used], values)
 
-    def ridge_vector(self) -> Float[Array, " n"]:
+    def ridge_vector(self) -> Vector:
         return jnp.zeros(self.size, jnp.result_type(self.target))
 
     def dense(self) -> Dense:
@@ -107,15 +108,10 @@ def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticP
     return QuadraticProgram(Normal(data, y), linear, -upper, upper, l1=epsilon)
 
 
-def potential_primal(
-    target: Float[Array, " l"],
-    output: Float[Array, " l"],
-    gradient: Float[Array, " p"],
-    lower: Float[Array, " p"],
-    upper: Float[Array, " p"],
-    epsilon: Scalar,
-) -> Float[Array, ""]:
+@jax.jit
+def primal_objective(target: Outputs, output: Outputs, gradient: Vector, box: Box) -> Number:
     """Return P(v) from Kα and its G; v is Kα, or near it where a bound is infinite."""
+    lower, upper, epsilon = box
     unbounded = (upper == jnp.inf) | (lower == -jnp.inf)
     worst = jnp.max(jnp.where(unbounded, jnp.abs(gradient), 0.0))
     unit = jnp.finfo(output.dtype).eps * jnp.max(jnp.abs(target)) * jnp.sqrt(target.shape[0])
@@ -128,6 +124,34 @@ def potential_primal(
     slack = jnp.where(unbounded, 0.0, up * jnp.where(unbounded, 0.0, upper))
     slack = slack - jnp.where(unbounded, 0.0, down * jnp.where(unbounded, 0.0, lower))
     return 0.5 * jnp.dot(v, v) + jnp.sum(slack)
+
+
+def violations(
+    alpha: Vector, gradient: Vector, lower: Vector, upper: Vector, epsilon: Scalar
+) -> Vector:
+    """Return d_j of every variable (Knebel et al. 2008, eq. 25); −∞ where the box has no width."""
+    xp: Any = namespace(alpha, gradient)
+    up = gradient - xp.where(alpha >= 0, epsilon, -epsilon)  # what is gained by going up
+    down = -gradient + xp.where(alpha > 0, epsilon, -epsilon)
+    return xp.maximum(xp.where(alpha < upper, up, -xp.inf), xp.where(alpha > lower, down, -xp.inf))
+
+
+def objective(target: Array, output: Array, alpha: Array, epsilon: Scalar) -> Any:
+    """Return ½‖Kα‖² − yᵀKα + ε‖α‖₁ from the output Kα."""
+    return (output * (0.5 * output - target)).sum() + epsilon * abs(alpha).sum()
+
+
+def certify_potential(
+    target: Outputs, output: Outputs, alpha: Vector, gradient: Vector, box: Box
+) -> Certificate:
+    """Return the certificate of a point with its fresh output and gradient."""
+    xp: Any = namespace(alpha, gradient)
+    return Certificate(
+        objective=objective(target, output, alpha, box[2]),
+        primal_objective=primal_objective(target, output, gradient, box),
+        multipliers=xp.zeros(0, alpha.dtype),
+        violation=xp.maximum(xp.max(violations(alpha, gradient, *box)), 0.0),
+    )
 
 
 def _linear(data: MatrixData, y: Array) -> Any:

@@ -10,21 +10,19 @@ difference is the gap ψ. In the optimum G_i = λ_g, the multiplier of the group
 variables.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
-from jaxtyping import Float
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Leaf, Number, Vector, pytree
 from jsvm.numerics.arrays import namespace
 from jsvm.problems.hessian import Repeated
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class QuadraticProgram:
     """The data of the program above.
 
@@ -73,18 +71,16 @@ class QuadraticProgram:
         """Return the mask of the variables of a group; True if there is only one group."""
         return True if self.group_count == 1 else self.groups == group
 
-    def gradient(self, alpha: Float[Array, " n"]) -> Float[Array, " n"]:
+    def gradient(self, alpha: Vector) -> Vector:
         """Return G = l − Qα."""
         return self.linear - self.hessian.matvec(alpha)
 
-    def objective(
-        self, alpha: Float[Array, " n"], gradient: Float[Array, " n"]
-    ) -> Float[Array, ""]:
+    def objective(self, alpha: Vector, gradient: Vector) -> Number:
         """Return ½αᵀQα − lᵀα + ε‖α‖₁ from α and its G; Qα is l − G."""
         smooth = -0.5 * jnp.dot(alpha, self.linear + gradient)
         return smooth if self.l1 is None else smooth + self.l1 * jnp.sum(jnp.abs(alpha))
 
-    def feasible_point(self) -> Float[Array, " n"]:
+    def feasible_point(self) -> Vector:
         """Return a feasible point near zero: sums are filled up in the order of the variables."""
         xp = namespace(self.lower, self.upper, self.groups, self.totals)
         alpha = xp.clip(0.0, self.lower, self.upper)
@@ -102,6 +98,19 @@ def fill(amount: Any, room: Any) -> Any:
     xp = namespace(amount, room)
     used = xp.concatenate([xp.zeros_like(room[:1]), xp.cumsum(room)[:-1]])
     return xp.clip(amount - used, 0.0, room)
+
+
+def restored_sums(
+    alpha: Vector, lower: Vector, upper: Vector, members: Iterable[Any], totals: Any
+) -> Any:
+    """Return α with the sums of its groups at `totals`, by moving free variables."""
+    xp = namespace(alpha, lower)
+    free = (alpha > lower) & (alpha < upper)
+    for group, inside in enumerate(members):
+        missing = totals[group] - xp.sum(xp.where(inside, alpha, 0.0))
+        here = free & inside
+        alpha = xp.where(here, alpha + missing / xp.maximum(xp.sum(here), 1), alpha)
+    return xp.clip(alpha, lower, upper)
 
 
 def split_l1(program: QuadraticProgram) -> QuadraticProgram:

@@ -11,12 +11,18 @@ import jax
 import numpy as np
 
 from jsvm.kernels import Kernel
-from jsvm.numerics.keys import as_key
+from jsvm.numerics.arrays import as_key
 from jsvm.precision import scope, working_dtype
-from jsvm.search.result import SearchResult
-from jsvm.search.search_problem import Objective, SearchProblem, as_data, values_of
+from jsvm.search.problem import (
+    Callback,
+    Objective,
+    SearchProblem,
+    SearchResult,
+    Watch,
+    as_data,
+    values_of,
+)
 from jsvm.search.space import Space
-from jsvm.search.watch import Callback, Watch
 
 SMALLEST_SPREAD = 1e-9  # standard deviation of the logarithms below which the search has converged
 HUGE = 1e300  # in place of an infinite value, so that NaN, as ∞, ranks after it

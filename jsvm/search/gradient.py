@@ -16,13 +16,11 @@ import numpy as np
 import optax
 
 from jsvm.kernels import Kernel
-from jsvm.numerics.keys import as_key
+from jsvm.numerics.arrays import as_key
 from jsvm.optim import irprop_plus, noisy_rprop
 from jsvm.precision import scope, working_dtype
-from jsvm.search.result import SearchResult
-from jsvm.search.search_problem import Objective, SearchProblem, as_data
+from jsvm.search.problem import Callback, Objective, SearchProblem, SearchResult, Watch, as_data
 from jsvm.search.space import Space
-from jsvm.search.watch import Callback, Watch
 
 FIRST_ROUND = 10  # steps; their time, with that of compiling, is the first estimate
 LONGEST_ROUND = 1000  # steps; the program keeps so many values and places
@@ -136,17 +134,13 @@ def _default(random: bool) -> Any:
 
 
 def first_values(problem: SearchProblem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
-    """Return what is minimised at the rows of `thetas`, all with the same key.
-
-    The program of the search computes them, with their gradients: to compile another one would take
-    longer.
-    """
+    """Do the same as `values_of` with the program of the search: another one is not compiled."""
     optimizer = _with_value(_default(problem.random))
     values = []
     for theta in thetas:
         start = jnp.asarray(theta, float)
-        given = start, _initial(start, optimizer), key, data, problem.space.limits(theta)
-        values.append(_round(*given, np.int32(1), problem, optimizer)[3][0])
+        place, limits = (start, _initial(start, optimizer), key), problem.space.limits(theta)
+        values.append(_round(place, data, limits, np.int32(1), problem, optimizer)[1][0])
     return np.asarray(jax.device_get(values))
 
 
@@ -163,16 +157,15 @@ def _search(
     optimizer = _with_value(optimizer)
     limits = problem.space.limits(theta)
     theta = jnp.asarray(theta, float)
-    state = _initial(theta, optimizer)
+    place = theta, _initial(theta, optimizer), key
     values, thetas = np.zeros(0), np.zeros((0, problem.space.size))
     count = FIRST_ROUND
     with watch() as watched:
         while watched.running:
             count = min(count, watched.left)
             begin = time.monotonic()
-            theta, state, key, found, places = _round(
-                theta, state, key, data, limits, np.int32(count), problem, optimizer
-            )
+            given = data, limits, np.int32(count), problem, optimizer
+            place, found, places = _round(place, *given)
             values = np.concatenate([values, np.asarray(found)[:count]])
             thetas = np.concatenate([thetas, np.asarray(places)[:count]])
             taken = time.monotonic() - begin
@@ -219,27 +212,19 @@ def _initial(theta: Any, optimizer: Any) -> Any:
 
 @partial(jax.jit, static_argnames=("problem", "optimizer"))
 def _round(
-    theta: Any,
-    state: Any,
-    key: Any,
-    data: Any,
-    limits: Any,
-    count: Any,
-    problem: SearchProblem,
-    optimizer: Any,
+    place: tuple, data: Any, limits: Any, count: Any, problem: SearchProblem, optimizer: Any
 ) -> tuple:
-    """Take `count` steps; also return the values and where they were taken."""
+    """Take `count` steps from θ, state and key; also return the values and their places."""
 
     def step(carry: tuple) -> tuple:
-        k, theta, state, key, values, places = carry
+        k, (theta, state, key), values, places = carry
         key, own = jax.random.split(key)
         value, slope = jax.value_and_grad(problem.value)(theta, data, own)
         change, state = optimizer.update(slope, state, theta, value=value)
         values, places = values.at[k].set(value), places.at[k].set(theta)
-        return k + 1, jnp.clip(theta + change, *limits), state, key, values, places
+        return k + 1, (jnp.clip(theta + change, *limits), state, key), values, places
 
-    values = jnp.zeros(LONGEST_ROUND, theta.dtype)
-    places = jnp.zeros((LONGEST_ROUND, theta.shape[0]), theta.dtype)
-    start = jnp.int32(0), theta, state, key, values, places
-    _, *end = jax.lax.while_loop(lambda carry: carry[0] < count, step, start)
-    return tuple(end)
+    values = jnp.zeros(LONGEST_ROUND, place[0].dtype)
+    places = jnp.zeros((LONGEST_ROUND, *place[0].shape), place[0].dtype)
+    start = jnp.int32(0), place, values, places
+    return jax.lax.while_loop(lambda carry: carry[0] < count, step, start)[1:]

@@ -1,16 +1,21 @@
-"""An objective on a grid of kernels and costs, evaluated in one batch."""
+"""An objective on a grid of kernels and costs, and a coarse grid before another search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from jsvm.kernels import Kernel
-from jsvm.numerics.keys import as_key
+from jsvm.numerics.arrays import as_key
 from jsvm.precision import scope, working_dtype
-from jsvm.search.result import SearchResult
-from jsvm.search.search_problem import Objective, SearchProblem, as_data, values_of
+from jsvm.search.problem import Objective, SearchProblem, SearchResult, as_data, values_of
 from jsvm.search.space import Space
+
+# Of the coarse grid.
+SCALES = 4.0 ** np.arange(-2, 3)  # factors of γ: widths from a quarter to four times the start's
+COSTS = 10.0 ** np.arange(-1, 4)  # values of C, from the underfitted to the nearly hard margin
+KEYS = 8  # splits over which the values of a random objective are averaged
 
 
 def grid(
@@ -72,19 +77,46 @@ def grid(
     shape = (len(family),) if costs is None else (len(family), len(costs))
     history = {name: part.reshape(*shape, *part.shape[1:]) for name, part in history.items()}
     history["value"] = problem.sign * values.reshape(shape)
-    k, c = _best(values.reshape(len(family), -1), costs)
-    return SearchResult(
-        family[k],
-        None if costs is None else float(costs[c]),
-        float(history["value"].reshape(len(family), -1)[k, c]),
-        history,
-    )
-
-
-def _best(values: np.ndarray, costs: np.ndarray | None) -> tuple[int, int]:
-    """Return the place of the smallest value."""
+    values = values.reshape(len(family), -1)
     if not np.isfinite(values).any():
         raise ValueError("the objective is finite nowhere on the grid")
     order = np.arange(values.shape[1]) if costs is None else np.argsort(costs, kind="stable")
-    c, k = np.unravel_index(np.nanargmin(values[:, order].T), values.T.shape)
-    return int(k), int(order[c])
+    place, k = np.unravel_index(np.nanargmin(values[:, order].T), values.T.shape)
+    c = order[place]
+    cost = None if costs is None else float(costs[c])
+    best = problem.sign * float(values[k, c])
+    return SearchResult(family[k], cost, best, history)
+
+
+def scouted(
+    objective: Objective,
+    kernel: Kernel,
+    X: Any,
+    y: Any,
+    *,
+    with_cost: bool,
+    key: Any = None,
+    maximise: bool = False,
+    dtype: Any = None,
+    evaluate: Callable[..., np.ndarray] = values_of,
+) -> tuple[Kernel, float | None]:
+    """Return the kernel, scaled, and C with the best value of the objective on a coarse grid.
+
+    Where a kernel is far too wide or too narrow, or C far too small, most objectives are flat, and
+    the little slope that they have may lead away from the basin of good machines (Glasmachers 2008,
+    section 9.4). So the kernel is scaled as a whole by powers of four, with some values of C. A
+    random objective is compared on the same few splits. `evaluate` does what `values_of` does.
+    """
+    chosen = working_dtype(dtype)
+    with scope(chosen):
+        costs = COSTS if with_cost else [None]
+        space = Space.of(kernel, costs[0])
+        points = [space.encode(kernel, C) for C in costs]
+        thetas = np.stack([space.scaled(theta, scale) for scale in SCALES for theta in points])
+        problem = SearchProblem(objective, space, maximise, key is not None)
+        keys = [jax.random.key(0)] if key is None else list(jax.random.split(key, KEYS))
+        data = as_data(kernel, X, y, chosen)
+        values = np.mean([evaluate(problem, data, thetas, own) for own in keys], axis=0)
+        best = int(np.argmin(np.where(np.isfinite(values), values, np.inf)))
+        found, C = space.decode(thetas[best], kernel)
+        return found, None if C is None else float(C)

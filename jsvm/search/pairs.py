@@ -18,11 +18,10 @@ from jsvm.kernels import Kernel
 from jsvm.objectives.alignment import alignment
 from jsvm.objectives.holdout import mean_loss
 from jsvm.objectives.inputs import SOLVER
+from jsvm.objectives.leave_one_out import bound
 from jsvm.objectives.likelihood import STEEPEST, likelihoods
-from jsvm.objectives.losses import zero_one
-from jsvm.objectives.span import bound
-from jsvm.objectives.training import mapped
-from jsvm.validation.class_pairs import one_against_one
+from jsvm.objectives.training import mapped, zero_one
+from jsvm.validation.parts import one_against_one
 from jsvm.validation.splits import Splits, deal, padded, train_and_test
 
 HELD_OUT = 0.2  # fraction of the examples of a random split (Glasmachers 2008, section 9.1.7)
@@ -45,16 +44,13 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(codes: np.ndarray, size: int | None = None) -> Pairs:
-    """Return the pairs of classes, given the number of the class of every example.
-
-    Rows are padded to `size`, if given. The first class of a pair is the negative one.
-    """
+    """Return the pairs of classes, padded to `size`; the first class of a pair is negative."""
     names, codes = np.unique(codes, return_inverse=True)
-    problems = one_against_one(codes, len(names))
+    problems = one_against_one(codes, len(names), np.ones(len(codes)))
     counts = [len(problem.examples) for problem in problems]
     trained = [min(n, max(2, math.floor((1 - HELD_OUT) * n))) for n in counts]
     tests = [n - own for n, own in zip(counts, trained, strict=True)]
-    rows = _labelled([p.examples for p in problems], [-p.signs for p in problems], size)
+    rows = _labelled([p.examples for p in problems], [-p.targets for p in problems], size)
     length = rows[0].shape[1]
     grown = math.floor((1 - HELD_OUT) * length)
     return Pairs(
@@ -79,20 +75,13 @@ def posterior(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any, key: Any) -> Any:
 
 def target_alignment(kernel: Kernel, X: Any, pairs: Pairs) -> Any:
     """Return the sum of the kernel target alignments (section 9.1.6)."""
-
-    def one(pair: tuple) -> Any:
-        return alignment(kernel(X[pair[0]]), pair[1])
-
-    return jnp.sum(_of_each(one, pairs))
+    return jnp.sum(_of_each(lambda some, y: alignment(kernel(X[some]), y), pairs))
 
 
 def span(kernel: Kernel, X: Any, pairs: Pairs, *, C: Any) -> Any:
     """Return the sum of the span bounds (section 9.1.5)."""
-
-    def one(pair: tuple) -> Any:
-        return bound(kernel, X[pair[0]], pair[1], C, problems.c_svc, SOLVER)
-
-    return jnp.sum(_of_each(one, pairs))
+    each = _of_each(lambda some, y: bound(kernel, X[some], y, C, problems.c_svc, SOLVER), pairs)
+    return jnp.sum(each)
 
 
 def held_out_errors(kernel: Kernel, X: Any, splits: Splits, *, C: Any) -> Any:
@@ -118,8 +107,8 @@ def pair_folds(pairs: Pairs, seed: int) -> Splits:
 def _of_each(function: Any, pairs: Pairs) -> Any:
     items = jnp.asarray(pairs.examples), jnp.asarray(pairs.labels)
     if items[0].shape[0] == 1:
-        return function((items[0][0], items[1][0]))
-    return mapped(function, items)
+        return function(items[0][0], items[1][0])
+    return mapped(lambda pair: function(*pair), items)
 
 
 def _labelled(

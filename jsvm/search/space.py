@@ -25,30 +25,14 @@ LOG, PLAIN, MATRIX, FIXED = "log", "plain", "matrix", "fixed"  # how a leaf ente
 
 @dataclass(frozen=True)
 class Space:
-    """The hyperparameters of a kernel, and C; hashable, so that compiled programs are found again.
+    """The hyperparameters of a kernel, and C; hashable: compiled programs are found again."""
 
-    Attributes
-    ----------
-    tree : PyTreeDef
-        Of the kernel.
-    classes : str
-        Of the kernel and its parts; structures of different classes may compare equal.
-    names : tuple of str
-        Of the leaves of the kernel.
-    kinds : tuple of str
-        How each leaf enters: 'log', 'plain', 'matrix' or 'fixed'.
-    shapes : tuple
-        Of the leaves.
-    with_cost : bool
-        Whether C is searched for.
-    """
-
-    tree: Any
-    classes: str
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    with_cost: bool
+    tree: Any  # of the kernel
+    classes: str  # of the kernel and its parts; trees of different classes may compare equal
+    names: tuple[str, ...]  # of the leaves of the kernel
+    kinds: tuple[str, ...]  # how each leaf enters: 'log', 'plain', 'matrix' or 'fixed'
+    shapes: tuple[tuple[int, ...], ...]  # of the leaves
+    with_cost: bool  # whether C is searched for
 
     @classmethod
     def of(cls, kernel: Kernel, C: Any = None) -> "Space":
@@ -68,8 +52,7 @@ class Space:
     @property
     def size(self) -> int:
         """Number of entries of the vector."""
-        parts = zip(self.kinds, self.shapes, strict=True)
-        return sum(_entries(kind, shape) for kind, shape in parts) + self.with_cost
+        return sum(map(_entries, self.kinds, self.shapes)) + self.with_cost
 
     def encode(self, kernel: Kernel, C: Any = None) -> np.ndarray:
         """Return the vector of a kernel and C, computed in NumPy: nothing is compiled."""
@@ -80,10 +63,7 @@ class Space:
         return np.concatenate(parts)
 
     def decode(self, theta: Any, kernel: Kernel) -> tuple[Kernel, Any]:
-        """Return kernel and C of a vector; fixed leaves are those of the given kernel.
-
-        If `theta` has several rows, the leaves have a leading axis.
-        """
+        """Return kernel and C of a vector, or of several rows; fixed leaves are those given."""
         xp, lead = namespace(theta), theta.shape[:-1]
         leaves, begin = [], 0
         for kind, shape, own in zip(self.kinds, self.shapes, jax.tree.leaves(kernel), strict=True):
@@ -96,11 +76,8 @@ class Space:
 
     def scaled(self, theta: np.ndarray, factor: float) -> np.ndarray:
         """Return the vector with every positive parameter multiplied by a factor, B by its root."""
-        shifts = [
-            np.log(factor) * _shift(kind, shape)
-            for kind, shape in zip(self.kinds, self.shapes, strict=True)
-        ]
-        return theta + np.concatenate([*shifts, np.zeros(int(self.with_cost))])
+        shifts = list(map(_shift, self.kinds, self.shapes))
+        return theta + np.log(factor) * np.concatenate([*shifts, np.zeros(int(self.with_cost))])
 
     def limits(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the box around a start."""
@@ -125,9 +102,7 @@ def _declared(kernel: Kernel) -> list[tuple[Any, str]]:
         return isinstance(part, Kernel) and bool(part.SEARCHED_AS)
 
     parts = filter(declares, jax.tree.leaves(kernel, is_leaf=declares))
-    return [
-        (getattr(part, name), kind) for part in parts for name, kind in part.SEARCHED_AS.items()
-    ]
+    return [(getattr(p, name), kind) for p in parts for name, kind in p.SEARCHED_AS.items()]
 
 
 def _kind(leaf: Any, declared: list[tuple[Any, str]]) -> str:

@@ -9,9 +9,9 @@
 
 n is the number of hyperparameters. `budget` replaces the number of steps or generations. A search
 starts from a kernel, or from the Gaussian kernel of a name with the width of Jaakkola's heuristic;
-more exactly from the best point of a coarse grid around it (:mod:`jsvm.search.scouting`), which the
-thesis does not have. ``scout=False`` starts from the kernel itself and C = 1. With more than two
-classes the objective is the sum over all pairs of classes.
+more exactly from the best point of a coarse grid around it, which the thesis does not have. With
+``scout=False`` it starts from the kernel itself and C = 1. With more than two classes the objective
+is the sum over all pairs of classes.
 """
 
 import inspect
@@ -25,17 +25,15 @@ import numpy as np
 from jax.tree_util import Partial
 
 from jsvm.kernels import ARD, RBF, GeneralGaussian, Kernel
-from jsvm.numerics.arrays import repeat_first, widened
-from jsvm.numerics.keys import as_key
+from jsvm.numerics.arrays import as_key, repeat_first, widened
 from jsvm.objectives.priors import GaussianPrior, median_heuristic
 from jsvm.precision import scope, working_dtype
 from jsvm.search import pairs as of_pairs
 from jsvm.search.cma_es import cma_es
 from jsvm.search.gradient import first_values, gradient
-from jsvm.search.objective_grid import grid
+from jsvm.search.objective_grid import grid, scouted
 from jsvm.search.pairs import Pairs, pair_folds, pairs_of
-from jsvm.search.result import SearchResult
-from jsvm.search.scouting import scouted
+from jsvm.search.problem import SearchResult
 from jsvm.search.space import Space
 
 __all__ = ["cross_validation", "kta", "likelihood", "posterior", "span_bound"]
@@ -90,9 +88,8 @@ class Task(NamedTuple):
         X, y = np.asarray(X), np.asarray(y)
         X = X if np.issubdtype(X.dtype, np.floating) else X.astype(float)
         if X.ndim != 2 or y.shape != X.shape[:1]:
-            raise ValueError(
-                f"X and y must be one row and one label an example: {X.shape}, {y.shape}"
-            )
+            shapes = f"{X.shape}, {y.shape}"
+            raise ValueError(f"X and y must be one row and one label an example: {shapes}")
         if not np.isfinite(X).all():
             raise ValueError("X must be finite")
         classes, codes = np.unique(y, return_inverse=True)
@@ -130,13 +127,11 @@ class Task(NamedTuple):
         """Follow the gradient for `factor` √n steps, or those of the budget."""
         steps = math.ceil(factor * math.sqrt(Space.of(kernel, C).size))
         if self.budget is not None:
-            if not isinstance(self.budget, numbers.Integral) or self.budget < 1:
-                raise ValueError(
-                    f"budget={self.budget!r} must be a whole number of steps, at least 1"
-                )
-            steps = int(self.budget)
+            steps = self.budget
+            if not isinstance(steps, numbers.Integral) or steps < 1:
+                raise ValueError(f"budget={steps!r} must be a whole number of steps, at least 1")
         given |= self.options
-        return gradient(objective, kernel, self.X, self.pairs, C=C, steps=steps, **given)
+        return gradient(objective, kernel, self.X, self.pairs, C=C, steps=int(steps), **given)
 
 
 def strategy(search: Callable[..., SearchResult]) -> Callable[..., SearchResult]:

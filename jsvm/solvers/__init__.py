@@ -19,22 +19,7 @@ from jsvm.solvers.tile.steps import Move
 from jsvm.solvers.tuning import Tuning
 
 __all__ = [
-    "PSMO",
-    "SMO",
-    "HeldOut",
-    "Move",
-    "Solution",
-    "State",
-    "Status",
-    "Tuning",
-    "epsilon_path",
-    "greedy",
-    "held_out",
-    "hybrid_maximum_gain",
-    "maximum_gain",
-    "most_violating",
-    "runs_in_kernel",
-    "second_order",
-    "solve",
-    "solve_batch",
-]
+    "PSMO", "SMO", "HeldOut", "Move", "Solution", "State", "Status", "Tuning", "epsilon_path",
+    "greedy", "held_out", "hybrid_maximum_gain", "maximum_gain", "most_violating",
+    "runs_in_kernel", "second_order", "solve", "solve_batch",
+]  # fmt: skip

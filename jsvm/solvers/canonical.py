@@ -12,10 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jsvm._typing import Vector
 from jsvm.numerics.arrays import bucket, cast, check_finite, check_size, widened
 from jsvm.numerics.memory import aligned_empty
 from jsvm.problems import Dense, FromKernel, QuadraticProgram, Repeated, split_l1
+from jsvm.problems.program import fill
 from jsvm.solvers.status import Solution
+
+NEGLIGIBLE = 1e-9  # relative error of a sum that a solver mends by itself
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,13 @@ def canonical(program: QuadraticProgram) -> tuple[QuadraticProgram, Restore]:
     """Return the canonical program, and how its solution becomes the user's."""
     known = isinstance(program.l1, int | float | np.generic)
     doubled = program.l1 is not None and not (known and program.l1 == 0)
-    program = program if doubled else replace(program, l1=None)
-    if doubled:
-        program = split_l1(program)
+    program = split_l1(program) if doubled else replace(program, l1=None)
     slack = program.group_count == 0
     return (_with_slack(program) if slack else program), Restore(doubled, slack)
 
 
 def _with_slack(program: QuadraticProgram) -> QuadraticProgram:
-    """Close a program without equality constraint by a free variable that costs nothing.
-
-    Σα + slack = 0 holds for any α; a pair with the slack is a step of a single variable.
-    """
+    """Add a free variable that costs nothing: Σα + slack = 0 holds for any α."""
     dense = program.hessian.dense()
     matrix, zero = jnp.asarray(dense.matrix), jnp.zeros(1, dense.matrix.dtype)
 
@@ -74,14 +73,17 @@ def _with_slack(program: QuadraticProgram) -> QuadraticProgram:
         return jnp.concatenate([jnp.asarray(values), zero + last])
 
     hessian = Dense(jnp.pad(matrix, (0, 1)), jnp.pad(dense.ridge_vector(), (0, 1)))
-    return QuadraticProgram(
-        hessian,
-        linear=extend(program.linear, 0.0),
-        lower=extend(program.lower, -jnp.inf),
-        upper=extend(program.upper, jnp.inf),
-        groups=np.zeros(program.size + 1, np.int32),
-        totals=zero,
-    )
+    box = extend(program.lower, -jnp.inf), extend(program.upper, jnp.inf)
+    groups = np.zeros(program.size + 1, np.int32)
+    return QuadraticProgram(hessian, extend(program.linear, 0.0), *box, groups, zero)
+
+
+def has_low_rank(program: QuadraticProgram) -> bool:
+    """Tell whether the kernel cannot give all free variables a curvature of their own."""
+    inner = innermost(program.hessian)
+    if not isinstance(inner, FromKernel):
+        return False
+    return inner.kernel.rank(inner.X.shape[1]) + program.group_count < inner.size
 
 
 def innermost(hessian: Any) -> Any:
@@ -100,13 +102,12 @@ class Layout:
 
     @classmethod
     def of(cls, program: QuadraticProgram, shuffled: bool) -> "Layout":
-        """Return the layout: examples in their order, or in a random one that never changes.
-
-        Equal violations are chosen in the order of the places; data are often sorted.
-        """
+        """Return the layout: examples in their order, or in a random one that never changes."""
         examples = innermost(program.hessian).size
         order = np.arange(examples)
-        if shuffled:
+        if (
+            shuffled
+        ):  # equal violations are chosen in the order of the places; data are often sorted
             order = np.random.default_rng(0).permutation(examples)
         return cls(bucket(examples), program.size // examples, order, shuffled)
 
@@ -126,6 +127,12 @@ class Layout:
         full[self._index(self.places)] = np.asarray(values)
         return full
 
+    def vectors(self, program: QuadraticProgram, dtype: Any) -> tuple[np.ndarray, ...]:
+        """Put l, L, U and the groups in their places; return them with the totals."""
+        numbers = (self.spread(v, dtype) for v in (program.linear, program.lower, program.upper))
+        groups = self.spread(program.groups, np.int32)
+        return *numbers, groups, np.asarray(program.totals, dtype)
+
     def _index(self, places: np.ndarray) -> Any:
         """Return these places as an index; the first places as a slice, which is much cheaper."""
         return slice(len(places)) if self.repeats == 1 and not self.shuffled else places
@@ -137,10 +144,7 @@ class Layout:
         return full
 
     def points(self, X: Any, dtype: Any) -> np.ndarray:
-        """Put the examples in their places; copies of the first one elsewhere.
-
-        A copy is valid for every kernel, and is never looked at.
-        """
+        """Put the examples in their places; copies of the first one elsewhere."""
         X = np.asarray(X)
         full = aligned_empty((self.examples, X.shape[1]), dtype)
         full[len(self.order) :] = X[:1]
@@ -150,11 +154,11 @@ class Layout:
     def square(self, matrix: Any, dtype: Any) -> jax.Array:
         """Put a matrix of the examples in its places; zero elsewhere."""
         check_finite(matrix)
-        if not self.shuffled:
-            return jnp.pad(jnp.asarray(cast(matrix, dtype)), (0, self.examples - len(self.order)))
-        inverse = np.argsort(self.order)
-        shuffled = jnp.asarray(matrix, dtype)[inverse][:, inverse]
-        return jnp.pad(shuffled, (0, self.examples - len(self.order)))
+        matrix = jnp.asarray(cast(matrix, dtype))
+        if self.shuffled:
+            inverse = np.argsort(self.order)
+            matrix = matrix[inverse][:, inverse]
+        return jnp.pad(matrix, (0, self.examples - len(self.order)))
 
 
 def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> QuadraticProgram:
@@ -171,11 +175,48 @@ def pad(program: QuadraticProgram, layout: Layout, dtype: np.dtype) -> Quadratic
         hessian = Dense(layout.square(inner.matrix, dtype), ridge)
     for _ in range(layout.repeats.bit_length() - 1):
         hessian = Repeated(hessian)
-    return QuadraticProgram(
-        hessian,
-        layout.spread(program.linear, dtype),
-        layout.spread(program.lower, dtype),
-        layout.spread(program.upper, dtype),
-        layout.spread(program.groups, np.int32),
-        np.asarray(program.totals, dtype),
-    )
+    return QuadraticProgram(hessian, *layout.vectors(program, dtype))
+
+
+def near(alpha: Vector, program: QuadraticProgram) -> Vector:
+    """Return a feasible point near `alpha`, with as many variables at bounds as can be.
+
+    It is cut to the box. What then exceeds the sum of a group is first taken, in proportion, from
+    the variables away from rest (zero, or the bound nearest to it), then from one after the other.
+    """
+    lower, upper = np.asarray(program.lower, float), np.asarray(program.upper, float)
+    rest = np.clip(0.0, lower, upper)
+    alpha = np.clip(np.asarray(alpha, float), lower, upper)
+    groups = np.asarray(program.groups)
+    for g, total in enumerate(np.asarray(program.totals, float)):
+        here = np.flatnonzero(groups == g)
+        values = alpha[here]
+        excess = values.sum() - total
+        if abs(excess) <= NEGLIGIBLE * np.abs(values).sum():
+            continue
+        sign = np.sign(excess)
+        away = np.maximum(sign * (values - rest[here]), 0.0)
+        values = values - sign * away * min(1.0, abs(excess) / max(away.sum(), abs(excess)))
+        bound = lower[here] if sign > 0 else upper[here]
+        values = values - sign * fill(sign * (values.sum() - total), sign * (values - bound))
+        alpha[here] = np.clip(values, lower[here], upper[here])
+    return alpha
+
+
+def feasible_start(alpha: np.ndarray, program: QuadraticProgram) -> np.ndarray:
+    """Return the start clipped to its box; raise if it was not feasible in the first place."""
+    if alpha.shape != (program.size,) or not np.isfinite(alpha).all():
+        raise ValueError(f"start must hold {program.size} finite numbers, not {alpha.shape}")
+    lower, upper = np.asarray(program.lower), np.asarray(program.upper)
+    slack = 1e-6 * np.abs(alpha)
+    if (alpha < lower - slack).any() or (alpha > upper + slack).any():
+        raise ValueError("start is not feasible: it is outside its bounds")
+    for g in range(program.group_count):
+        total = np.asarray(program.totals)[g]
+        inside = np.asarray(program.groups) == g
+        sum_of_group = alpha[inside].sum()
+        if abs(sum_of_group - total) > slack[inside].sum() + 1e-6 * abs(total):
+            raise ValueError(
+                f"start is not feasible: group {g} sums to {sum_of_group}, not {total}"
+            )
+    return np.clip(alpha, lower, upper)

@@ -2,6 +2,7 @@
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from jsvm.kernels.sparse import is_sparse
+from jsvm.numerics.arrays import is_sparse
 from jsvm.problems import QuadraticProgram, SparseMatrix
 
 
 class Checkpoint:
-    """The file of one run.
-
-    Parameters
-    ----------
-    path : str or Path
-    problem : QuadraticProgram
-        As the user gave it; so are the variables of the points that are saved.
-    """
+    """The file of one run; points are in the variables of the problem as the user gave it."""
 
     interval = 30.0  # seconds between two saves: what is lost at most, beside the time of a round
 
@@ -30,7 +24,7 @@ class Checkpoint:
         self.path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint={str(path)!r}: there is no folder {self.path.parent}")
-        self._fingerprint = fingerprint(problem)
+        self._fingerprint, self._size = fingerprint(problem), problem.size
         self._last = time.perf_counter()
 
     def load(self) -> np.ndarray | None:
@@ -38,16 +32,24 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as content:
-                saved, alpha = str(content["fingerprint"]), content["alpha"]
-        except (OSError, ValueError, KeyError) as error:
-            raise ValueError(f"checkpoint {self.path} is no checkpoint of jsvm: {error}") from error
+            with self.path.open("rb") as file, np.load(file, allow_pickle=False) as content:
+                saved, alpha = str(content["fingerprint"]), np.asarray(content["alpha"], float)
+        except Exception as error:  # a damaged file may raise anything: zipfile, zlib, NumPy
+            raise ValueError(self._is_none(f"{type(error).__name__}: {error}")) from error
         if saved != self._fingerprint:
             raise ValueError(
                 f"checkpoint {self.path} belongs to another problem (data, kernel, C or weights "
                 "differ); delete it or give another path"
             )
+        if alpha.shape != (self._size,) or not np.isfinite(alpha).all():
+            raise ValueError(self._is_none(f"alpha is not {self._size} finite numbers"))
         return alpha
+
+    def _is_none(self, reason: str) -> str:
+        return (
+            f"checkpoint {self.path} is no checkpoint of jsvm, or damaged ({reason}); delete it or "
+            "give another path"
+        )
 
     def save_now_and_then(self, point: Callable[[], np.ndarray]) -> None:
         """Save if the last save is longer ago than the interval."""
@@ -55,12 +57,23 @@ class Checkpoint:
             self.save(point())
 
     def save(self, alpha: np.ndarray) -> None:
-        """Write to a new file that then replaces the old one: never half a file."""
+        """Write to a new file that then replaces the old one: never half a file.
+
+        A file that cannot be written is a warning: the run goes on, and its solution is not lost.
+        """
         unfinished = self.path.with_name(self.path.name + ".new")
-        with unfinished.open("wb") as file:
-            np.savez(file, alpha=alpha, fingerprint=self._fingerprint)
-        unfinished.replace(self.path)
         self._last = time.perf_counter()
+        try:
+            with unfinished.open("wb") as file:
+                np.savez(file, alpha=alpha, fingerprint=self._fingerprint)
+            unfinished.replace(self.path)
+        except OSError as error:
+            warnings.warn(
+                f"checkpoint {self.path} was not written ({error}); the run goes on without it. "
+                "Make room, or restore the folder",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 def fingerprint(problem: QuadraticProgram) -> str:

@@ -4,6 +4,7 @@ Between two rounds the host writes history, moves the progress bar, looks at the
 callback, and saves a checkpoint. Whatever stops a run, the best point so far is handed back.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +12,14 @@ from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
 
+from jsvm.compilation import Stopwatch
 from jsvm.precision import at_once, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers.checkpoint import Checkpoint
 from jsvm.solvers.status import Solution, Status, to_numpy
+
+# Pair steps of a round that has a time limit: before its speed is known, and at least.
+FIRST_STEPS, FEWEST_STEPS = 1000, 200
 
 
 class Facts(TypedDict):
@@ -23,9 +28,9 @@ class Facts(TypedDict):
     violation: float
     objective: float
     support_vectors: int
-    kernel_rows: int
-    steps: int
-    newton_steps: int
+    kernel_rows: int  # rows of the kernel matrix that were computed so far
+    steps: int  # pair steps so far
+    newton_steps: int  # rounds of block steps, or Newton steps, so far
     seconds: NotRequired[float]
 
 
@@ -41,23 +46,11 @@ class Work(Protocol):
     @status.setter
     def status(self, status: Status) -> None: ...
 
-    @property
-    def steps(self) -> int:
-        """Pair steps so far."""
-        ...
+    def round(self, seconds: float = math.inf) -> None:
+        """Do a bounded amount of work; sets `status` when there is nothing more to do.
 
-    @property
-    def newton_steps(self) -> int:
-        """Rounds of block steps, or Newton steps, so far."""
-        ...
-
-    @property
-    def kernel_rows(self) -> int:
-        """Rows of the kernel matrix that were computed so far."""
-        ...
-
-    def round(self) -> None:
-        """Do a bounded amount of work; sets `status` when there is nothing more to do."""
+        `seconds` are left until the time limit: a round should take less.
+        """
         ...
 
     def facts(self) -> Facts:
@@ -90,19 +83,7 @@ def facts_of(work: Any, violation: Any, objective: Any, alpha: np.ndarray) -> Fa
 
 
 class Monitor:
-    """Watches rounds.
-
-    Parameters
-    ----------
-    time_limit : float or None
-        Seconds.
-    progress : bool
-        Show a bar.
-    callback : function or None
-        Called with the facts of each round, a dict; a true return value stops the run.
-    checkpoint : Checkpoint or None
-        Where to save the point.
-    """
+    """Watches rounds: seconds, a bar, and a callback that stops the run by a true return value."""
 
     def __init__(
         self,
@@ -113,14 +94,15 @@ class Monitor:
     ) -> None:
         self.time_limit, self.callback, self.checkpoint = time_limit, callback, checkpoint
         self.history: list[dict[str, Any]] = []
-        self._bar = _Bar() if progress else None
+        self._bar = _bar() if progress else None
         self._begun = time.perf_counter()
+        self._counted = None if time_limit is None else Stopwatch()
 
     def follow(self, work: Work) -> None:
         """Let the work go on until it ends or is stopped."""
         try:
             while work.status == Status.RUNNING:
-                work.round()
+                work.round(self._seconds_left())
                 facts = {**work.facts(), "seconds": time.perf_counter() - self._begun}
                 self.history.append(facts)
                 stop = self._tell(facts)
@@ -138,34 +120,47 @@ class Monitor:
 
     def _tell(self, facts: dict[str, Any]) -> Status | None:
         if self._bar is not None:
-            self._bar.show(facts)
+            self._bar.set_postfix(
+                gap=f"{facts['violation']:.2e}",
+                objective=f"{facts['objective']:.6g}",
+                sv=facts["support_vectors"],
+                rows=facts["kernel_rows"],
+                refresh=False,
+            )
+            self._bar.update()
         if self.callback is not None and self.callback(facts):
             return Status.INTERRUPTED
-        if self.time_limit is not None and facts["seconds"] > self.time_limit:
-            return Status.TIME_LIMIT
-        return None
+        return Status.TIME_LIMIT if self._seconds_left() <= 0 else None
+
+    def _seconds_left(self) -> float:
+        if self.time_limit is None or self._counted is None:
+            return math.inf
+        return self.time_limit - self._counted.seconds()
 
 
-class _Bar:
-    """A tqdm bar of rounds with gap, objective, support vectors and rows."""
+class Pace:
+    """How many steps fit into the time that is left, from the steps of the last round."""
 
     def __init__(self) -> None:
-        from tqdm.auto import tqdm
+        self._speed: float | None = None  # steps a second
 
-        self._bar = tqdm(unit=" rounds", desc="jsvm", dynamic_ncols=True)
+    def steps(self, seconds: float, most: int) -> int:
+        """Return the number of steps for the next round, at most `most`."""
+        if math.isinf(seconds):
+            return most
+        steps = FIRST_STEPS if self._speed is None else 0.5 * max(seconds, 0.0) * self._speed
+        return min(most, max(FEWEST_STEPS, int(steps)))
 
-    def show(self, facts: dict[str, Any]) -> None:
-        self._bar.set_postfix(
-            gap=f"{facts['violation']:.2e}",
-            objective=f"{facts['objective']:.6g}",
-            sv=facts["support_vectors"],
-            rows=facts["kernel_rows"],
-            refresh=False,
-        )
-        self._bar.update()
+    def note(self, steps: int, seconds: float) -> None:
+        """Take notice of a round."""
+        if steps > 0 and seconds > 0:
+            self._speed = steps / seconds
 
-    def close(self) -> None:
-        self._bar.close()
+
+def _bar() -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(unit=" rounds", desc="jsvm", dynamic_ncols=True)
 
 
 @runtime_checkable
@@ -192,6 +187,20 @@ class Solver(Protocol):
     def solve_traced(self, problem: QuadraticProgram, start: Any) -> Solution:
         """Solve as part of the caller's program, inside ``jit`` or ``vmap``."""
         ...
+
+
+def check_limits(solver: Any) -> None:
+    """Raise ValueError if a limit that all solvers have is out of range."""
+    if solver.max_steps is not None and solver.max_steps < 0:
+        raise ValueError(f"max_steps={solver.max_steps!r} must be at least 0")
+    if not solver.cache_size > 0:
+        raise ValueError(f"cache_size={solver.cache_size!r} must be a positive number of MB")
+    if not solver.tol > 0:
+        raise ValueError(f"tol={solver.tol!r} must be positive")
+    if solver.time_limit is not None and not solver.time_limit >= 0:
+        raise ValueError(
+            f"time_limit={solver.time_limit!r} must be a number of seconds >= 0, or None"
+        )
 
 
 def drive(

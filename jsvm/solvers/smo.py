@@ -1,17 +1,25 @@
-"""Configuration of the SMO solver."""
+"""The SMO solver: its configuration, and its work on a concrete problem.
 
-from dataclasses import dataclass
+The user's program is made canonical, copies of examples are merged, and what is left is laid out in
+one of few sizes, so that nearby sizes share compiled programs. Small problems are solved on one
+tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). What one tile finds in
+float32 is confirmed by a decomposition, whose gradient is computed in float64: if it still violates
+there, it is solved again from that point.
+"""
+
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jsvm.problems import QuadraticProgram
-from jsvm.solvers.monitor import Work
-from jsvm.solvers.status import Solution
-from jsvm.solvers.tile.recipe import Recipe
+from jsvm.problems import FromKernel, QuadraticProgram
+from jsvm.solvers.canonical import Layout, canonical, feasible_start, innermost, pad
+from jsvm.solvers.monitor import Facts, Work, check_limits
+from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.selection import SELECTIONS, Selection, second_order
-from jsvm.solvers.tile.steps import STEPS, Step
-from jsvm.solvers.tile.stopping import MEASURES
+from jsvm.solvers.tile.steps import MEASURES, STEPS, Recipe, Step
+from jsvm.solvers.tiles.copies import copies_in
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
 MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
@@ -42,7 +50,7 @@ class SMO:
     max_steps : int or None
         Budget of pair steps; None is ten million with block steps, a hundred million without.
     time_limit : float or None
-        Seconds.
+        Seconds; those spent on compiling and on the certificate at the end do not count.
     cache_size : float
         Megabytes for kernel rows that are kept.
     run : int
@@ -90,14 +98,10 @@ class SMO:
             ("recent", self.recent, 1),
             ("run", self.run, 1),
             ("slots", self.slots, 2),
-            ("max_steps", self.max_steps, 0),
         ):
-            if value is not None and value < least:
+            if value < least:
                 raise ValueError(f"{name}={value!r} must be at least {least}")
-        if not self.cache_size > 0:
-            raise ValueError(f"cache_size={self.cache_size!r} must be a positive number of MB")
-        if not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r} must be positive")
+        check_limits(self)
 
     @property
     def _plans_ahead(self) -> bool:
@@ -110,7 +114,7 @@ class SMO:
             return MAX_STEPS_WITH_BLOCKS if self.block else MAX_STEPS_WITHOUT
         return min(self.max_steps, LARGEST_COUNT)
 
-    def recipe(self, slots: int, elastic: bool) -> Recipe:
+    def recipe(self, slots: int, elastic: bool, low_rank: bool = False) -> Recipe:
         """Return the part of the configuration that is compiled in."""
         return Recipe(
             select=self.selection if callable(self.selection) else SELECTIONS[self.selection],
@@ -122,25 +126,98 @@ class SMO:
             largest=self.slots,
             elastic=elastic,
             polish=True,
+            low_rank=low_rank,
             tuning=self.tuning,
         )
 
     def accepts(self, problem: QuadraticProgram) -> bool:
-        """Tell whether this solver is for such a problem."""
         return True
 
     def precision(self, dtype: np.dtype) -> np.dtype:
-        """Return the dtype that JAX has to allow while this solver works in `dtype`."""
         return dtype
 
     def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
-        """Return the work on a concrete problem, to be followed round by round."""
-        from jsvm.solvers.work import SMOWork  # it needs this configuration
-
         return SMOWork(problem, self, start, dtype)
 
     def solve_traced(self, problem: QuadraticProgram, start: Any) -> Solution:
-        """Solve as part of the caller's program, with the whole of Q in memory."""
-        from jsvm.solvers.tile.whole import solve_traced
+        from jsvm.solvers.tile.whole import solve_traced  # it needs this configuration
 
         return solve_traced(problem, self, start)
+
+
+class SMOWork:
+    """A concrete problem: which level solves it, in which variables, in which precision."""
+
+    def __init__(self, problem: QuadraticProgram, solver: SMO, start: Any, dtype: np.dtype) -> None:
+        self._solver, self._dtype = solver, dtype
+        self._program, self._restore = canonical(problem)
+        if start is not None:
+            point = self._restore.split(np.asarray(start, float))
+            start = feasible_start(point, self._program)
+        # The papers' algorithms run on the whole problem: their steps are to be comparable.
+        many = innermost(self._program.hessian).size ** 2 >= solver.tuning.fewest_copied_entries
+        self._copies = copies_in(self._program, solver.tuning) if solver.block and many else None
+        if self._copies is not None:
+            self._program = self._copies.merged()
+            start = None if start is None else self._copies.together(start)
+        whole = self._program.size <= solver.tuning.largest_whole or not solver.block
+        self._layout = Layout.of(self._program, shuffled=not whole)
+        self._is_confirmed = not whole or dtype == np.dtype("float64")
+        self._level = self._whole_tile(start) if whole else self._decomposition(start)
+
+    @property
+    def status(self) -> Status:
+        status = self._level.status
+        found = status in (Status.CONVERGED, Status.STALLED)  # in float32: to be confirmed
+        return Status.RUNNING if found and not self._is_confirmed else status
+
+    @status.setter
+    def status(self, status: Status) -> None:
+        self._level.status = status
+
+    def round(self, seconds: float = math.inf) -> None:
+        if self._level.status != Status.RUNNING:
+            self._confirm(Status.RUNNING)
+        self._level.round(seconds)
+
+    def facts(self) -> Facts:
+        return self._level.facts()
+
+    def point(self) -> np.ndarray:
+        return self._restore.point(self._apart(self._level.point()))
+
+    def solution(self) -> Solution:
+        if not self._is_confirmed:
+            self._confirm(self._level.status)
+        solution = self._level.solution()
+        return self._restore.join(replace(solution, alpha=self._apart(solution.alpha)))
+
+    def release(self) -> None:
+        self._level.release()
+
+    def _apart(self, alpha: np.ndarray) -> np.ndarray:
+        return alpha if self._copies is None else self._copies.apart(alpha)
+
+    def _whole_tile(self, start: np.ndarray | None):
+        from jsvm.solvers.tile.whole import WholeTile  # it needs the configuration, too
+
+        program, layout = self._program, self._layout
+        inner = innermost(program.hessian)
+        rows = inner.size if isinstance(inner, FromKernel) else 0
+        start = None if start is None else layout.spread(start, self._dtype)
+        return WholeTile(pad(program, layout, self._dtype), layout, start, self._solver, rows)
+
+    def _decomposition(self, start: np.ndarray | None):
+        from jsvm.solvers.tiles.decomposition import Decomposition
+
+        return Decomposition(self._program, self._layout, start, self._solver, self._dtype)
+
+    def _confirm(self, status: Status) -> None:
+        """Go on from the point of the tile with a gradient in float64."""
+        tile = self._level
+        start = np.clip(tile.point(), self._program.lower, self._program.upper)
+        self._level = self._decomposition(start)
+        self._level.steps, self._level.newton_steps = tile.steps, tile.newton_steps
+        self._level.rows.computed, self._level.status = tile.kernel_rows, status
+        self._is_confirmed = True
+        tile.release()

@@ -94,10 +94,7 @@ def solve(
 
 
 def _of_one_type(problem: QuadraticProgram) -> QuadraticProgram:
-    """Return the program with all real numbers of the widest type among them.
-
-    Derivatives have the types of their inputs, which have to agree for sums of them.
-    """
+    """Return the program with all real numbers of one type, so that derivatives can be added."""
     leaves = [leaf for leaf in jax.tree.leaves(problem) if _is_real(leaf)]
     dtype = jnp.result_type(*leaves)
     return jax.tree.map(lambda v: jnp.asarray(v, dtype) if _is_real(v) else v, problem)

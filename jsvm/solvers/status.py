@@ -1,14 +1,12 @@
 """How a solver ended, and what it hands back."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import jax
 import numpy as np
-from jax.tree_util import register_dataclass
 
-from jsvm._typing import Leaf
+from jsvm._typing import Leaf, pytree
 from jsvm.problems.certificate import Certificate
 
 _MESSAGES = {
@@ -49,8 +47,7 @@ class Status(IntEnum):
         return _MESSAGES[self.name]
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class Solution:
     """A point with its certificate, recomputed from a fresh gradient.
 
@@ -94,28 +91,16 @@ class Solution:
 
     @classmethod
     def of(
-        cls,
-        alpha: Any,
-        certificate: Certificate,
-        counts: Any,
-        kernel_rows: Any,
-        status: Any,
-        bias: Any = None,
+        cls, alpha: Any, found: Certificate, counts: Any, rows: Any, status: Any, bias: Any = None
     ) -> "Solution":
-        """Return a point with its certificate; `counts` has `steps` and `newton_steps`.
-
-        The bias is the mean of the multipliers unless it is given.
-        """
+        """Return a point with its certificate; by default the bias is the mean multiplier."""
         return cls(
             alpha=alpha,
-            bias=certificate.multipliers.mean(-1) if bias is None else bias,
-            multipliers=certificate.multipliers,
-            objective=certificate.objective,
-            primal_objective=certificate.primal_objective,
-            violation=certificate.violation,
+            bias=found.multipliers.mean(-1) if bias is None else bias,
+            **found._asdict(),
             steps=counts.steps,
             newton_steps=counts.newton_steps,
-            kernel_rows=kernel_rows,
+            kernel_rows=rows,
             history=(),
             status=status,
         )

@@ -1,13 +1,31 @@
 """The tuning constants of the SMO solver: what was measured to be fast, not what makes it right.
 
 Any value within its range gives a correct solution; another one costs time. Benchmarks are named by
-module: ``python -m bench.solvers`` and so on, "Table 7.1" is the set of problems of Glasmachers
-(2008) in ``bench.solvers``. Run them before and after a change, old and new values in turns.
+module: ``python -m bench.grid`` and so on. "Table 7.1" is the set of problems of Glasmachers (2008)
+in ``bench.solvers``; image, king-rook, MNIST, banana, adult and titanic are single ones of it. Run
+them before and after a change, old and new values in turns.
 """
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
-from jsvm.numerics.tuned import check_ranges, tuned
+
+def tuned(
+    default: Any, unit: str, origin: str, least: float | int = 0, most: float | int = float("inf")
+) -> Any:
+    """Return a field; its origin is a trade-off or a benchmark, its range that of every number."""
+    metadata = {"unit": unit, "origin": origin, "range": (least, most)}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def check_ranges(tuning: Any) -> None:
+    """Raise ValueError if a field of a tuning is outside of its range."""
+    for field in dataclasses.fields(tuning):
+        value, (least, most) = getattr(tuning, field.name), field.metadata["range"]
+        numbers = value if isinstance(value, tuple) else (value,)
+        if not numbers or not all(least <= number <= most for number in numbers):
+            raise ValueError(f"{field.name}={value!r} must be from {least} to {most}")
 
 
 @dataclass(frozen=True)
@@ -30,11 +48,9 @@ class Tuning:
     turn_work: float = tuned(3e8, "pair steps x variables", "a second between two looks", 1)
     shortest_turn: int = tuned(1000, "pair steps", "a look of the host costs a millisecond", 1)
     slots: tuple[int, ...] = tuned(
-        (64, 128, 256, 512, 1024, 2048, 4096), "variables", "each is a program: compile time", 2
+        (64, 128, 256, 512, 1024, 2048, 4096), "variables", "compile time", 2
     )
-    few_slots: tuple[int, ...] = tuned(
-        (64, 256), "variables", "the same, for problems up to `few_slots_size`", 2
-    )
+    few_slots: tuple[int, ...] = tuned((64, 256), "variables", "up to `few_slots_size`", 2)
     few_slots_size: int = tuned(256, "variables", "compile time against a factor of 256 slots")
     slots_per_free: float = tuned(1.2, "slots per free variable", "room to grow: Table 7.1", 1)
 
@@ -42,6 +58,7 @@ class Tuning:
     look_steps: int = tuned(10_000, "pair steps", "rounding errors of G between two looks", 1)
     look_sweeps: int = tuned(20, "pair steps per variable", "the same, for large tiles", 1)
     max_attempts: int = tuned(20, "fresh gradients", "contradictions of the running one: safety", 1)
+    vain_looks: int = tuned(3, "fresh gradients", "in a row without a better point: rounding", 1)
     polish_turns: int = tuned(6, "turns", "after the gap has passed: digits against time", 1)
     polish_ulps: float = tuned(256.0, "units in the last place", "polishing ends: rounding of G", 1)
 
@@ -49,74 +66,54 @@ class Tuning:
     max_factors: int = tuned(8, "factorisations", "of one block step: Table 7.1", 1)
     max_hits: int = tuned(32, "hits of bounds", "served by one factor: rows of W in cache", 1)
     max_refinements: int = tuned(4, "Newton steps", "with one factor at the end: rounding")
-    ridge_that_matters: float = tuned(
-        1e5, "times the smallest ridge", "from there every hit needs its own factor: rounding", 1
-    )
+    ridge_that_matters: float = tuned(1e5, "least ridges", "a factor for every hit: rounding", 1)
     ridge_growth: float = tuned(100.0, "factor", "of the ridge, where Cholesky fails", 1)
     max_ridges: int = tuned(12, "attempts", "until Q plus ridge is positive definite: safety", 1)
-    largest_in_kernel: int = tuned(
-        256, "slots", "inverse by one kernel of machine code: bench.solvers, image"
-    )
-    largest_explicit: int = tuned(
-        512, "slots", "explicit inverse; above it LAPACK's threads pay: bench.solvers, king-rook"
-    )
+    largest_in_kernel: int = tuned(256, "slots", "inverse by one kernel of machine code: image")
+    largest_explicit: int = tuned(512, "slots", "above it LAPACK's threads pay: king-rook")
     sweep: int = tuned(8, "rows", "swept at once in a kernel: vector registers", 1)
-    wide_sweep: int = tuned(64, "rows", "swept at once by matrix products: bench.solvers", 1)
+    wide_sweep: int = tuned(64, "rows", "swept at once by matrix products: Table 7.1", 1)
 
     # Many tiles: sizes.
     tiles: tuple[int, ...] = tuned(
-        (512, 768, 1024, 1536, 2048, 3072, 4096, 8192), "variables", "each is a program", 2
+        (512, 768, 1024, 1536, 2048, 3072, 4096, 8192), "variables", "compile time", 2
     )
     large_tile: int = tuned(4096, "variables", "above only if the free ones need it: memory", 2)
-    tile_slots: tuple[int, ...] = tuned(
-        (128, 256), "free variables", "block steps within a tile: compile time, Table 7.1", 1
-    )
+    tile_slots: tuple[int, ...] = tuned((128, 256), "free variables", "block steps: Table 7.1", 1)
     fewest_newcomers: int = tuned(256, "variables", "places for violators: rounds, Table 7.1", 1)
-    largest_newton: int = tuned(2048, "free variables", "one Newton step on all: bench.solvers", 2)
+    largest_newton: int = tuned(2048, "free variables", "one Newton step on all: Table 7.1", 2)
     newton_slot_step: int = tuned(256, "slots", "of such a step: few programs", 1)
 
     # Many tiles: targets of a round.
     tile_fraction: float = tuned(0.1, "of the gap", "to which a tile is solved: Table 7.1", 0, 1)
-    finishing_gap: float = tuned(
-        300.0, "times tol", "from there a tile of all violators goes to rounding: Table 7.1"
-    )
+    finishing_gap: float = tuned(300.0, "times tol", "tile of all violators to rounding: Table 7.1")
     newton_gap: float = tuned(1e-3, "gap", "first Newton step on many free variables: king-rook")
-    rough_gap: float = tuned(
-        1e-4, "of the largest linear term", "tiles of float32 above it: bench.solvers, MNIST"
-    )
+    rough_gap: float = tuned(1e-4, "of the largest linear term", "tiles of float32 above: MNIST")
     worst_share: float = tuned(
-        0.25, "of the newcomers", "the worst violators, the others any: banana, adult", 0, 1
+        0.25, "of the newcomers", "the worst; others any: banana, adult", 0, 1
     )
-    many_features: int = tuned(
-        100, "features", "ignore violators below the tile's own target: cost of rows", 1
-    )
+    many_features: int = tuned(100, "features", "ignore violators below a tile's target: MNIST", 1)
     polish_rounds: int = tuned(4, "rounds", "after the gap has passed: digits against time")
     patience: int = tuned(20, "rounds", "without progress before G is refreshed: safety")
     max_refreshes: int = tuned(20, "fresh gradients", "that contradict the running one: safety", 1)
 
     # Kernel rows.
     row_blocks: tuple[int, ...] = tuned(
-        (256, 128, 64, 32, 16), "rows", "computed at once, descending: few programs", 1
+        (256, 128, 64, 32, 16), "rows", "at once, descending: compile time", 1
     )
     block_bytes: int = tuned(2**23, "bytes", "of a block: more would be fresh memory", 1)
-    large_block_bytes: int = tuned(
-        2**25, "bytes", "of a block where blocks replace each other: holes in memory", 1
-    )
+    large_block_bytes: int = tuned(2**25, "bytes", "where blocks replace each other: holes", 1)
     fewest_slabs: int = tuned(4, "slabs", "into which a small cache is divided", 1)
     slab_rows: int = tuned(512, "rows", "of a slab that is filled block by block", 1)
     slab_bytes: int = tuned(2**25, "bytes", "of such a slab", 1)
     full_share: float = tuned(0.6, "of a block", "from there it is computed whole", 0, 1)
-    expensive_features: int = tuned(
-        400, "features", "from there rows are kept and rounds spent: bench.solvers, MNIST"
-    )
+    expensive_features: int = tuned(400, "features", "keep rows, spend rounds from there: MNIST")
     roomy_share: float = tuned(0.5, "of the cache", "in which expensive rows are kept", 0, 1)
     strip_rows: int = tuned(1024, "rows", "of a tile's matrix computed at once: temporaries", 1)
     exact_bytes: float = tuned(2.0**28, "bytes", "float64 rows where the solver has float32", 1)
 
     # Copies of examples.
-    fewest_copied_entries: int = tuned(
-        100_000, "entries of Q", "saved at least, or merging copies costs more: titanic"
-    )
+    fewest_copied_entries: int = tuned(100_000, "entries of Q", "saved by merging copies: titanic")
     smallest_copied_share: float = tuned(0.01, "of the examples", "the same: titanic", 0, 1)
 
     def __post_init__(self) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from jsvm.precision import default_platform
 from jsvm.solvers import Status
-from jsvm.validation.part_training import Trained, trainer
-from jsvm.validation.parts import GridTask, Part
+from jsvm.validation.part_training import GridTask, Trained, trainer
+from jsvm.validation.parts import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,19 +117,11 @@ def cross_validate(
     task = estimator._grid_task(X, y, sample_weight, cv, scoring)
     kernels = [task.kernel(value) for value in gammas]
     order = np.argsort(costs, kind="stable")
-    outcomes = _run(task, kernels, costs[order], progress)
-    scores, converged, violation = (
-        np.stack(values, axis=1) for values in zip(*outcomes, strict=True)
-    )
+    outcomes = zip(*_run(task, kernels, costs[order], progress), strict=True)
     back = np.argsort(order, kind="stable")
+    found = (np.stack(values, axis=1)[back] for values in outcomes)
     own = [getattr(kernel, "gamma", np.nan) for kernel in kernels]
-    return CrossValidation(
-        C=costs,
-        gamma=np.array(own if gamma is None else gammas, float),
-        scores=scores[back],
-        converged=converged[back],
-        violation=violation[back],
-    )
+    return CrossValidation(costs, np.array(own if gamma is None else gammas, float), *found)
 
 
 def _grid(name: str, values: Any, own: Any) -> np.ndarray:

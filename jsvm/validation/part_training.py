@@ -15,21 +15,38 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jsvm.evaluate import decision_values
-from jsvm.kernels.sparse import between_sparse, is_sparse, kernel_and_points
-from jsvm.numerics.arrays import bucket, cast, repeat_first, widened
+from jsvm.kernels.sparse import between_sparse, kernel_and_points
+from jsvm.numerics.arrays import bucket, cast, is_sparse, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
-from jsvm.solvers import solve
-from jsvm.solvers.starts import near
+from jsvm.solvers import SMO, solve
+from jsvm.solvers.canonical import near
 from jsvm.solvers.tile.loop import Limits, advance, best_point
-from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole
-from jsvm.validation.parts import GridTask, Part, stacked
+from jsvm.validation.parts import Part, of_some, stacked, values_of_some
 
 LARGEST_PART = 2048  # variables of a part that is trained inside the program, on one tile
+
+
+class GridTask(NamedTuple):
+    """An estimator and its data, as :func:`jsvm.search.cross_validate` needs them.
+
+    ``build(K, targets, costs, *parameters)`` is the program of a part; it is compiled in.
+    """
+
+    X: Any  # array or sparse matrix of shape (n, d): the points, or the kernel matrix
+    kernel: Callable[[Any], Any]  # from γ (None: the estimator's own) to a Kernel or 'precomputed'
+    folds: list[tuple[np.ndarray, np.ndarray]]  # examples that train, and that test
+    parts: Callable[[np.ndarray], list[Part]]  # from the training examples of a fold
+    build: Callable[..., QuadraticProgram]
+    parameters: tuple[float, ...]
+    copies: int  # variables per example
+    score: Callable[[np.ndarray, np.ndarray], float]  # from test examples and decision values
+    solver: SMO
+    dtype: np.dtype
 
 
 class Trained(NamedTuple):
@@ -54,7 +71,7 @@ def _fits(kernel: Any, X: Any) -> bool:
     """Tell whether the matrix of a kernel can be computed inside a program."""
     if isinstance(kernel, str):
         return True
-    needs_points = kernel.basis(X.shape[1]) is None
+    needs_points = kernel.basis is None
     return not kernel.runs_on_host() and not (is_sparse(X) and needs_points)
 
 
@@ -76,17 +93,9 @@ def _in_batches(
             if not isinstance(kernel, str):
                 own = jax.tree.map(partial(cast, dtype=dtype), kernel)
                 matrix, function = (shared, own) if of_basis else (gram(own, shared), None)
-            values, status, violation = _train(
-                function,
-                matrix,
-                stack,
-                costs.astype(dtype),
-                task.solver.tol,
-                np.int32(task.solver.step_budget if budget is None else budget),
-                task.parameters,
-                task.build,
-                recipe,
-            )
+            limit = np.int32(task.solver.step_budget if budget is None else budget)
+            given = function, matrix, stack, costs.astype(dtype), task.solver.tol, limit
+            values, status, violation = _train(*given, task.parameters, task.build, recipe)
             values = np.asarray(values, np.float64)[:, :, :n]
             return Trained(values, np.asarray(status), np.asarray(violation, np.float64))
 
@@ -95,16 +104,13 @@ def _in_batches(
 
 
 def _shared(task: GridTask, kernel: Any) -> tuple[Any, bool]:
-    """Return what all γ share, and whether it is the matrix of the kernel's basis.
-
-    Otherwise it is the given kernel matrix, or the points.
-    """
+    """Return what all γ share, and whether it is the matrix of the kernel's basis."""
     X, dtype = task.X, task.dtype
     size = bucket(X.shape[0])
     with scope(dtype):
         if isinstance(kernel, str):
             return np.pad(np.asarray(X, dtype), (0, size - len(X))), False
-        basis = kernel.basis(X.shape[1])
+        basis = kernel.basis
         if is_sparse(X):
             values = between_sparse(basis, X, X, dtype)
             return np.pad(values, (0, size - X.shape[0])), True
@@ -155,10 +161,9 @@ def _train(
 
 
 def _scale(program: QuadraticProgram, K: Any, alpha: Any, ratio: Any) -> Any:
-    """Return the factor of the last solution from which to start at a C that is `ratio` times it.
+    """Return the factor from which to start at a C that is `ratio` times the last one.
 
-    The ratio keeps variables at their bounds. If most of them are free, it is instead the minimum
-    along the ray, between 1 and the ratio.
+    The ratio keeps variables at bounds; if most are free, the minimum along the ray is better.
     """
     scaled = alpha * ratio
     free = jnp.sum((scaled > program.lower) & (scaled < program.upper))
@@ -174,30 +179,18 @@ def _one_by_one(task: GridTask, parts: list[Part], costs: np.ndarray, kernel: An
     """Train all parts for all C, each with `solve`."""
     shape = len(parts), len(costs)
     values, status = np.zeros((*shape, task.X.shape[0])), np.zeros(shape, np.int32)
-    violation = np.zeros(shape)
+    violation, everyone = np.zeros(shape), np.arange(task.X.shape[0])
+    whole = task.X
+    if not isinstance(kernel, str):
+        whole = kernel_and_points(kernel, task.X) if is_sparse(task.X) else (kernel, task.X)
     for p, part in enumerate(parts):
-        K, last = _of_part(task.X, kernel, part.examples), None
+        K, last = of_some(whole, part.examples), None
         for c, C in enumerate(costs):
             program = task.build(K, part.targets, C * part.weights, *task.parameters)
             start = None if last is None else near(last.alpha * (C / costs[c - 1]), program)
             last = solve(program, task.solver, start, dtype=task.dtype)
             beta = last.alpha.reshape(task.copies, -1).sum(axis=0)
-            values[p, c] = _values(task, kernel, part.examples, beta) + last.bias
+            found = values_of_some(whole, part.examples, beta, everyone, task.dtype)
+            values[p, c] = found + last.bias
             status[p, c], violation[p, c] = last.status, last.violation
     return Trained(values, status, violation)
-
-
-def _of_part(X: Any, kernel: Any, some: np.ndarray) -> Any:
-    if isinstance(kernel, str):
-        return X[np.ix_(some, some)]
-    return kernel_and_points(kernel, X[some])
-
-
-def _values(task: GridTask, kernel: Any, some: np.ndarray, beta: np.ndarray) -> np.ndarray:
-    """Return Σ_i β_i k(x, x_i) for all examples."""
-    used = np.flatnonzero(beta)
-    points, coefficients = some[used], beta[used, None]
-    if isinstance(kernel, str):
-        return task.X[:, points] @ coefficients[:, 0]
-    given = task.X[points], coefficients, np.zeros(1)
-    return decision_values(kernel, *given, task.X, task.dtype)[:, 0]

@@ -10,22 +10,13 @@ import numbers
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.keys import as_key
+from jsvm.numerics.arrays import as_key
 
 
 def deal(order: np.ndarray, folds: int, size: int | None = None) -> np.ndarray:
-    """Return the fold of every example: those in `order` go to the folds in turn, others get −1.
-
-    If `order` goes through one class after the other the folds are stratified.
-
-    Examples
-    --------
-    >>> deal(np.array([3, 0, 2]), 2, size=4).tolist()
-    [1, -1, 0, 0]
-    """
+    """Deal the examples in `order` to the folds in turn (by class: stratified); others get −1."""
     fold = np.full(len(order) if size is None else size, -1)
     fold[order] = np.arange(len(order)) % folds
     return fold
@@ -48,10 +39,7 @@ class Splits(NamedTuple):
 
 
 def random_splits(key: Any, y: Any, fraction: float, count: int) -> Splits:
-    """Draw splits uniformly, with this fraction of the examples held out.
-
-    ⌊(1 − fraction) n⌋ examples train (Glasmachers 2008, section 9.1.7).
-    """
+    """Draw splits; ⌊(1 − fraction) n⌋ examples train (Glasmachers 2008, section 9.1.7)."""
     trained = trained_size(y.shape[0], fraction)
     if count < 1:
         raise ValueError(f"splits={count!r} must be at least 1")
@@ -115,8 +103,3 @@ def padded(parts: list[np.ndarray], size: int | None = None) -> tuple[np.ndarray
     rows = np.stack([np.pad(part, (0, size - len(part)), mode="edge") for part in parts])
     meant = np.stack([np.arange(size) < len(part) for part in parts])
     return rows, meant.astype(np.int8)
-
-
-def take(splits: Splits, k: int) -> Splits:
-    """Return one row."""
-    return Splits(*(jnp.asarray(rows)[k] for rows in splits))

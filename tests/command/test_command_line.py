@@ -15,7 +15,7 @@ from problems_for_tests import rbf
 
 from jsvm.__main__ import main
 from jsvm.command import fitting
-from jsvm.command.examples import read_csv
+from jsvm.command.fitting import read_csv
 from jsvm.command.options import spelled_out
 from jsvm.command.select import grid
 from jsvm.io import load_model, save_data

@@ -12,7 +12,7 @@ from sklearn import datasets as untyped_datasets
 from sklearn.metrics import log_loss
 
 from jsvm import SVC, NuSVC
-from jsvm.estimators.sigmoid import Logistic, couple, fit_platt, fit_slope
+from jsvm.estimators.calibration import Logistic, couple, fit_platt, fit_slope
 
 svm: Any = untyped_svm  # its types name less than it takes
 datasets: Any = untyped_datasets

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
-from jsvm.estimators.training_data import are_plain, encoded
+from jsvm.estimators.checks import are_plain, encoded
 
 datasets: Any = untyped_datasets
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jsvm import PSVC, SVC, SVR, evaluate, kernels
-from jsvm.estimators.predictors import PREDICTORS
+from jsvm.estimators.kernel_estimator import PREDICTORS
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(40, 3)), RNG.normal(size=(10, 3))

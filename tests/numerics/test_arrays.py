@@ -9,19 +9,19 @@ from jsvm import kernels
 from jsvm.numerics.arrays import (
     LARGEST_MATRIX,
     as_floating,
+    as_key,
     bucket,
     cast,
     check_finite,
     check_size,
+    equal_rows,
     in_full_precision,
     namespace,
+    product,
     repeat_first,
     widened,
 )
-from jsvm.numerics.equal_rows import equal_rows
-from jsvm.numerics.keys import as_key
 from jsvm.numerics.memory import ALIGNMENT, aligned_empty
-from jsvm.numerics.products import product
 
 
 def test_one_jax_array_makes_a_computation_jax():

@@ -12,14 +12,13 @@ from jax import lax
 
 from jsvm import problems
 from jsvm.numerics.arrays import cast
-from jsvm.numerics.indexing import add_rows, put, put_cross, put_rows, repeat
+from jsvm.numerics.indexing import add_rows, index_of_max, largest, put, put_cross, put_rows, repeat
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
-from jsvm.numerics.reductions import index_of_max, largest
 from jsvm.solvers import SMO
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.loop import Limits, advance, begin
-from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.selection import SELECTIONS
+from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole
 
 on_cpu = pytest.mark.skipif(jax.default_backend() != "cpu", reason="kernels are for CPUs")

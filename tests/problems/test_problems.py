@@ -283,6 +283,7 @@ def test_feasible_point_fills_every_group(rng):
         (lambda K, y: problems.c_svc(K, y, np.ones(3)), "one number or 14"),
         (lambda K, y: problems.nu_svr(K, y, np.inf, 0.5), "C=inf"),
         (lambda K, y: problems.c_svc(K[:, :3], y, 1.0), "square matrix"),
+        (lambda K, y: problems.c_svc(np.triu(K), y, 1.0), r"not symmetric: .* K_ji\| is 0\.\d+"),
         (lambda K, y: problems.c_svc((1, K), y, 1.0), "pair \\(Kernel, X\\)"),
         (lambda K, y: problems.nu_svc(K, y, 0.0), "nu=0.0"),
         (lambda K, y: problems.nu_svc(K, np.sign(y - 0.5 + np.eye(14)[0]), 1.5), "nu=1.5"),

@@ -9,6 +9,7 @@ import pytest
 from jsvm import data, kernels, objectives, optim, search
 from jsvm.search import strategies
 from jsvm.search.cma_es import default_generations, default_population
+from jsvm.search.objective_grid import scouted
 from jsvm.search.pairs import (
     held_out_errors,
     likelihood,
@@ -18,8 +19,7 @@ from jsvm.search.pairs import (
     span,
     target_alignment,
 )
-from jsvm.search.scouting import scouted
-from jsvm.search.search_problem import SearchProblem, as_data, values_of
+from jsvm.search.problem import SearchProblem, as_data, values_of
 from jsvm.search.space import LARGEST_COST, Space
 
 SIZE = 60  # of all data sets here: programs are shared

@@ -1,13 +1,17 @@
 """The host loop that people like: bars, limits, interruption, callbacks, checkpoints."""
 
+import time
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from problems_for_tests import chess, rbf
 
 from jsvm import SVC, kernels, problems, solve
-from jsvm.solvers import SMO, Status, Tuning, checkpoint, monitor
+from jsvm.compilation import Stopwatch
+from jsvm.solvers import PSMO, SMO, Status, Tuning, checkpoint, monitor
 
 KERNEL = kernels.RBF(0.5)
 LEVELS = {
@@ -98,6 +102,42 @@ def test_interruption_before_the_first_round_is_over():
     assert np.isfinite(s.objective)
 
 
+@pytest.mark.parametrize("solver", [SMO, PSMO])
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_a_time_limit_is_a_number_of_seconds(solver, limit):
+    with pytest.raises(ValueError, match=r"time_limit=.* must be a number of seconds"):
+        solver(time_limit=limit)
+
+
+class TestPace:
+    def test_a_round_fits_into_what_is_left(self):
+        pace = monitor.Pace()
+        assert pace.steps(np.inf, 10**6) == 10**6
+        assert pace.steps(5.0, 10**6) == monitor.FIRST_STEPS
+        pace.note(30_000, 0.1)
+        assert pace.steps(1.0, 10**6) == 150_000
+        assert pace.steps(1.0, 1000) == 1000
+        assert pace.steps(-1.0, 10**6) == monitor.FEWEST_STEPS
+        pace.note(0, 0.1)
+        assert pace.steps(1.0, 10**6) == 150_000
+
+    def test_a_run_that_would_take_long_ends_soon(self):
+        solver = SMO(tol=1e-12, block=False, time_limit=0.02)
+        s = solve(program(n=300, C=1e6), solver)
+        assert s.status == Status.TIME_LIMIT
+        assert 0 < s.steps < 10**6  # what a round without a limit would take
+
+
+def test_compiling_does_not_count():
+    watch, other = Stopwatch(), Stopwatch()
+    slow = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda i, x: jnp.sin(x) @ x, x) * 1.2345)
+    begun = time.perf_counter()
+    slow(np.ones((7, 7))).block_until_ready()
+    passed = time.perf_counter() - begun
+    assert 0 <= watch.seconds() < passed
+    assert abs(watch.seconds() - other.seconds()) < 0.01
+
+
 def test_the_time_limit_is_kept(level):
     s = solve(program(C=1e6), replace(LEVELS[level], tol=1e-12, time_limit=0.0))
     assert s.status in (Status.TIME_LIMIT, Status.CONVERGED, Status.STALLED)
@@ -152,6 +192,44 @@ class TestCheckpoint:
             solve(program(), checkpoint=path)
         with pytest.raises(ValueError, match="no folder"):
             solve(program(), checkpoint=tmp_path / "absent" / "run.npz")
+
+    def complaint(self, path, content):
+        """Return the message about a checkpoint of these bytes; empty if they are accepted."""
+        path.write_bytes(content)
+        try:
+            solve(program(), checkpoint=path)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def test_a_damaged_file_is_named(self, tmp_path, rng):
+        path = tmp_path / "run.npz"
+        solve(program(), checkpoint=path)
+        whole = path.read_bytes()
+        with np.load(path) as content:
+            fingerprint, alpha = content["fingerprint"], content["alpha"]
+        damaged = {b"", whole[:100], whole[: len(whole) // 2], whole[:-1], whole[30:]}
+        for _ in range(100):
+            place, value = rng.integers(len(whole)), bytes([rng.integers(256)])
+            damaged.add(whole[:place] + value + whole[place + 1 :])
+        refused = [message for content in damaged if (message := self.complaint(path, content))]
+        assert len(refused) > 50
+        assert all(str(path) in m and "delete it or give another path" in m for m in refused)
+        for wrong in (alpha[1:], np.full_like(alpha, np.nan), alpha.astype(str)[:, None]):
+            np.savez(path, alpha=wrong, fingerprint=fingerprint)
+            with pytest.raises(ValueError, match=r"damaged \(.*delete it"):
+                solve(program(), checkpoint=path)
+        with path.open("wb") as file:
+            np.save(file, alpha)
+        with pytest.raises(ValueError, match="no checkpoint of jsvm, or damaged"):
+            solve(program(), checkpoint=path)
+
+    def test_a_folder_that_vanishes_does_not_cost_the_solution(self, tmp_path):
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        with pytest.warns(RuntimeWarning, match="was not written .* the run goes on"):
+            s = solve(program(), checkpoint=folder / "run", callback=lambda _: folder.rmdir())
+        assert s.status == Status.CONVERGED
 
 
 class TestEstimator:

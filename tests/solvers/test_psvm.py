@@ -18,11 +18,10 @@ from sklearn.linear_model import Lasso
 from jsvm import kernels, problems, solve
 from jsvm.numerics.elimination import solve_positive
 from jsvm.problems.matrix_data import MatrixData
+from jsvm.problems.potential import violations
 from jsvm.solvers import PSMO, SMO, Status, epsilon_path, held_out
 from jsvm.solvers.potential import PotentialTuning
-from jsvm.solvers.potential.paper_block import block_update
-from jsvm.solvers.potential.paper_steps import minimise_pair
-from jsvm.solvers.potential.violation import violations
+from jsvm.solvers.potential.paper_steps import block_update, minimise_pair
 
 TOL = 1e-9
 VARIANTS = {

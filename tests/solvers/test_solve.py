@@ -13,13 +13,12 @@ from references import gap as numpy_gap
 
 from jsvm import Machine, kernels, problems, solve
 from jsvm.numerics.arrays import bucket
-from jsvm.problems.certificate import gap
+from jsvm.problems.certificate import gap, joachims
 from jsvm.solvers import SMO, Status, Tuning, solve_batch
-from jsvm.solvers.tile import loop
+from jsvm.solvers.tile import loop, whole
 from jsvm.solvers.tile.engine import CompiledLoop
 from jsvm.solvers.tile.selection import SELECTIONS
 from jsvm.solvers.tile.steps import STEPS
-from jsvm.solvers.tile.stopping import joachims
 
 TIGHT = SMO(tol=1e-10)
 
@@ -499,11 +498,11 @@ def test_more_free_variables_than_slots_still_converge():
 
 
 def test_slots_follow_the_free_variables():
-    assert [loop.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 128, 512, 1000]
-    assert [loop.slots_for(f, 200) for f in (2, 65, 199)] == [64, 200, 200]
+    assert [whole.slots_for(f, 1000) for f in (2, 64, 65, 300, 900)] == [64, 64, 128, 512, 1000]
+    assert [whole.slots_for(f, 200) for f in (2, 65, 199)] == [64, 200, 200]
     for n in (100, 200, 1000):
         for free in range(2, n):
-            assert loop.fits(loop.slots_for(free, n), free)
+            assert loop.fits(whole.slots_for(free, n), free)
 
 
 # -- precision and padding -------------------------------------------------------------------------

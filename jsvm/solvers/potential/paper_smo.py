@@ -4,6 +4,7 @@ The loop returns to the host when it wants a row of Q that is not there, when a 
 is due (section 3.2), when the violation is small enough, or after a number of steps.
 """
 
+import math
 import time
 from functools import partial
 from typing import Any
@@ -14,23 +15,17 @@ import numpy as np
 from jax import lax
 
 from jsvm.numerics.arrays import check_finite
-from jsvm.numerics.reductions import index_of_max
+from jsvm.numerics.indexing import index_of_max
+from jsvm.problems.potential import violations
 from jsvm.solvers.monitor import Facts, facts_of
-from jsvm.solvers.potential.paper_block import block_update
-from jsvm.solvers.potential.paper_steps import STEPS, EpsilonBox, PaperState, RowCache
-from jsvm.solvers.potential.prepared_psvm import (
-    PreparedPsvm,
-    certified,
-    lengths_of,
-    output_of,
-)
+from jsvm.solvers.potential.paper_steps import STEPS, EpsilonBox, PaperState, RowCache, block_update
+from jsvm.solvers.potential.prepared_psvm import PreparedPsvm, certified, lengths_of, output_of
 from jsvm.solvers.potential.psmo import PSMO, Annealing
-from jsvm.solvers.potential.violation import violations
 from jsvm.solvers.status import Solution, Status
 
 
 class PaperSMO:
-    """One solution of a program; see :class:`jsvm.solvers.monitor.Work`."""
+    """One solution of a program by the steps of the papers."""
 
     def __init__(self, program: PreparedPsvm, solver: PSMO, start: np.ndarray) -> None:
         self.program, self.solver = program, solver
@@ -53,25 +48,21 @@ class PaperSMO:
         """α, padding included."""
         return np.array(self._state.alpha)
 
-    def round(self) -> None:
-        """Go on for a short time."""
-        end = time.perf_counter() + self.solver.tuning.round_seconds
+    def round(self, seconds: float = math.inf) -> None:
+        end = time.perf_counter() + min(seconds, self.solver.tuning.round_seconds)
         while self.status == Status.RUNNING and time.perf_counter() < end:
             self._turn()
 
     def facts(self) -> Facts:
-        """Return the numbers of this round."""
         alpha, state = self.alpha, self._state
         smooth = -0.5 * float(alpha @ (self.program.linear + np.asarray(state.gradient)))
         objective = smooth + self.annealing.epsilon * float(np.abs(alpha).sum())
         return facts_of(self, max(float(state.violation), 0.0), objective, alpha)
 
     def point(self) -> np.ndarray:
-        """Return α of the user's variables."""
         return self.alpha[: self.program.size]
 
     def solution(self) -> Solution:
-        """Return the point with its certificate."""
         return certified(self)
 
     def release(self) -> None:

@@ -1,4 +1,4 @@
-"""The steps of Knebel et al. 2008 on one or two variables.
+"""The steps of Knebel et al. 2008 on one or two variables, and their block update.
 
 Rows of Q are at hand only for variables that move. A variable stays on its side of zero during a
 step: its box is [0, U] or [L, 0] by its sign, and a variable at zero tries both (eqs. 23, 24). F of
@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Float
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from jsvm._typing import Array
-from jsvm.numerics.reductions import index_of_max
+from jsvm.numerics.indexing import index_of_max
+
+Two = tuple[Array, Array]  # what belongs to i, and to all k
+HostVector = Float[np.ndarray, " n"]
+MOST_BOUNDED = 4  # variables (Knebel et al. 2008, appendix B)
 
 
 class RowCache(NamedTuple):
@@ -117,13 +123,8 @@ STEPS = {"single": single, "dual": dual}
 
 
 def minimise_pair(
-    alpha: tuple[Array, Array],
-    ascent: tuple[Array, Array],
-    Q: tuple[Array, Array, Array],
-    side_i: tuple[Array, Array],
-    side_k: tuple[Array, Array],
-    flat_pair: float,
-) -> tuple[Array, Array]:
+    alpha: Two, ascent: Two, Q: tuple[Array, ...], side_i: Two, side_k: Two, flat_pair: float
+) -> Two:
     """Return the exact minimiser over two variables in their boxes, for one i and all k.
 
     `flat_pair` is the largest 1 − cos² at which the pair is moved one variable at a time. If the
@@ -155,3 +156,56 @@ def minimise_pair(
     new_i = jnp.where(inside, free_i, jnp.where(take_second, second_i, first_i))
     new_k = jnp.where(inside, free_k, jnp.where(take_second, second_k, first_k))
     return new_i, new_k
+
+
+def block_update(
+    Q: np.ndarray, linear: HostVector, alpha: HostVector, lower: HostVector, upper: HostVector
+) -> HostVector:
+    """Return the minimiser of ½αᵀQα − lᵀα in the box, or α itself where that is given up.
+
+    The recursion of Knebel et al. 2008, appendix B: the free minimum is found by Cholesky; if it
+    leaves the box of at most four variables, one of them is fixed at its bound and the rest is
+    solved again, and so on.
+
+    Examples
+    --------
+    >>> one = np.ones(2)
+    >>> block_update(np.eye(2), np.array([0.5, 3.0]), 0 * one, -one, one).tolist()
+    [0.5, 1.0]
+    """
+
+    def value(alpha: np.ndarray) -> float:
+        return float(0.5 * alpha @ Q @ alpha - linear @ alpha)
+
+    def optimise(alpha: np.ndarray, members: list[int]) -> np.ndarray:
+        """Solve for the members; the other variables keep their values."""
+        if not members:
+            return alpha
+        others = [j for j in range(len(alpha)) if j not in members]
+        right = linear[members] - Q[np.ix_(members, others)] @ alpha[others]
+        factor = cho_factor(Q[np.ix_(members, members)], lower=True, check_finite=False)
+        new = alpha.copy()
+        new[members] = cho_solve(factor, right, check_finite=False)
+        if not np.isfinite(new).all():
+            raise LinAlgError
+        cut = np.clip(new, lower, upper)
+        bounded = [j for j in members if cut[j] != new[j]]
+        if len(bounded) > MOST_BOUNDED:
+            return alpha
+        return reoptimise(cut, members, bounded, bounded[0]) if bounded else cut
+
+    def reoptimise(
+        alpha: np.ndarray, members: list[int], bounded: list[int], fixed: int
+    ) -> np.ndarray:
+        """Solve again with one variable fixed; another one that stays at its bound is tried too."""
+        new = optimise(alpha, [j for j in members if j != fixed])
+        rest = [j for j in bounded if j != fixed]
+        stays = next((j for j in rest if new[j] == alpha[j]), None)
+        return new if stays is None else reoptimise(alpha, members, rest, stays)
+
+    try:
+        found = optimise(alpha, list(range(len(alpha))))
+    except LinAlgError:  # singular: leave it to pair steps
+        return alpha
+    # The recursion as printed may return a value of a branch that was given up.
+    return found if value(found) <= value(alpha) else alpha

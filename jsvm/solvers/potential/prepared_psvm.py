@@ -6,13 +6,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.arrays import bucket
-from jsvm.numerics.products import product
+from jsvm.numerics.arrays import bucket, product
 from jsvm.precision import default_platform
 from jsvm.problems import DenseMatrix, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
+from jsvm.problems.potential import certify_potential
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
-from jsvm.solvers.potential.violation import certify_potential, violations
 from jsvm.solvers.status import Solution, Status
 
 
@@ -52,10 +51,6 @@ class PreparedPsvm(NamedTuple):
         """Return G = Kᵀ(y − Kα) from the output Kα."""
         return np.asarray(self.matrix.correlations(self.target - output))
 
-    def violations(self, alpha: np.ndarray, gradient: np.ndarray, epsilon: float) -> np.ndarray:
-        """Return d_j of every variable for some ε."""
-        return np.asarray(violations(alpha, gradient, self.lower, self.upper, epsilon))
-
 
 def certified(work: Any) -> Solution:
     """Return the point of a work with its certificate, from a fresh gradient."""
@@ -80,15 +75,11 @@ def padded(values: Any, size: int) -> np.ndarray:
 def prepared_matrix(
     data: MatrixData, budget: float, multiple: int, tuning: PotentialTuning
 ) -> MatrixData:
-    """Return K in memory if it fits `budget` bytes, else as it is.
-
-    Where the device is the host K stays in NumPy, whose products need no compilation, with a
-    `multiple` of variables. Elsewhere it is padded to one of few sizes.
-    """
+    """Return K in memory if it fits `budget` bytes; on a CPU with a `multiple` of variables."""
     length, count = data.shape
     if isinstance(data, SparseMatrix) or 8 * bucket(count) * bucket(length) > budget:
         return data
-    if default_platform() == "cpu":
+    if default_platform() == "cpu":  # in NumPy, whose products need no compilation
         more = -count % multiple
         rows = _on_host(data, tuning)
         return DenseMatrix(np.pad(rows, ((0, more), (0, 0))) if more else rows)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jsvm.problems import Normal, QuadraticProgram
-from jsvm.solvers.monitor import Work
+from jsvm.solvers.monitor import Work, check_limits
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
 from jsvm.solvers.status import Solution
 
@@ -37,7 +37,7 @@ class PSMO:
     max_steps : int or None
         Budget of steps, of Newton steps with block='newton'; None is a large, finite one.
     time_limit : float or None
-        Seconds.
+        Seconds; those spent on compiling and on the certificate at the end do not count.
     cache_size : float
         Megabytes for K, or for rows of Q with the steps of the paper.
     bounded, changed, repeated : int
@@ -75,12 +75,7 @@ class PSMO:
         for name in ("bounded", "changed", "repeated"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1")
-        if self.max_steps is not None and self.max_steps < 0:
-            raise ValueError(f"max_steps={self.max_steps!r} must be at least 0")
-        if not self.cache_size > 0:
-            raise ValueError(f"cache_size={self.cache_size!r} must be a positive number of MB")
-        if not self.tol > 0:
-            raise ValueError(f"tol={self.tol!r} must be positive")
+        check_limits(self)
 
     @property
     def step_budget(self) -> int:
@@ -89,21 +84,17 @@ class PSMO:
         return most if self.max_steps is None else min(self.max_steps, most)
 
     def accepts(self, problem: QuadraticProgram) -> bool:
-        """Tell whether this solver is for the problem, one of :func:`jsvm.problems.psvm`."""
         return isinstance(problem.hessian, Normal)
 
     def precision(self, dtype: np.dtype) -> np.dtype:
-        """Return float64: gradients are computed in it, whatever the tiles work in."""
-        return np.dtype("float64")
+        return np.dtype("float64")  # of gradients, whatever the tiles work in
 
     def begin(self, problem: QuadraticProgram, start: Any, dtype: np.dtype) -> Work:
-        """Return the work on a concrete problem, to be followed round by round."""
         from jsvm.solvers.potential.solve_psvm import PsvmFamily  # it needs this configuration
 
         return PsvmFamily(problem.hessian.data, self, dtype).begin(problem, start)
 
     def solve_traced(self, problem: QuadraticProgram, start: Any) -> Solution:
-        """Solve as part of the caller's program, with the whole of Q."""
         from jsvm.solvers.potential.solve_psvm import solve_traced
 
         return solve_traced(problem, self, start)

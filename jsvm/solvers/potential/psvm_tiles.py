@@ -2,35 +2,30 @@
 
 Every round a tile is minimised to a fraction of the present violation (`semismooth.py`), and the
 gradient G = Kᵀ(y − Kα) of all variables is computed afresh, in float64 whatever the tile works in.
-So rounding errors do not accumulate, and the violation that decides is a true one. The tile holds
-every non-zero variable, and grows with their number; with a tile of fixed size the rounds might
-never end. A variable at a bound whose gradient keeps it there is left out, as is one at zero.
+So rounding errors do not accumulate. The tile holds every non-zero variable and grows with their
+number, or the rounds might never end; what its gradient keeps at a bound or at zero is left out.
 
 **Screening.** The dual problem is strongly concave: with a duality gap δ, ‖Kα − Kα*‖ ≤ √(2δ), so
 |G_j| + ‖k_j‖√(2δ) < ε proves that α_j = 0 in the optimum, and j is left out from then on.
 """
 
+import math
 from functools import cached_property
 
 import numpy as np
 
 from jsvm.numerics.arrays import check_finite
+from jsvm.problems.potential import objective, primal_objective, violations
 from jsvm.solvers.monitor import Facts, facts_of
-from jsvm.solvers.potential.prepared_psvm import (
-    PreparedPsvm,
-    certified,
-    lengths_of,
-    output_of,
-)
+from jsvm.solvers.potential.prepared_psvm import PreparedPsvm, certified, lengths_of, output_of
 from jsvm.solvers.potential.psmo import PSMO, Annealing
 from jsvm.solvers.potential.row_object_tile import PsvmTile, improve
 from jsvm.solvers.potential.semismooth import TileProblem
-from jsvm.solvers.potential.violation import objective, primal_objective
 from jsvm.solvers.status import Solution, Status
 
 
 class Tiles:
-    """One solution of a program; see :class:`jsvm.solvers.monitor.Work`."""
+    """One solution of a program."""
 
     steps = 0  # no pair steps are taken
 
@@ -55,7 +50,7 @@ class Tiles:
         """Row objects that were fetched into the tile, by all problems that have used it."""
         return self.tile.fetched
 
-    def round(self) -> None:
+    def round(self, seconds: float = math.inf) -> None:
         """Minimise over one tile."""
         before = self.violation, self.objective
         polishing = self._polished > 0
@@ -79,19 +74,15 @@ class Tiles:
             self._screen()
 
     def facts(self) -> Facts:
-        """Return the numbers of this round."""
         return facts_of(self, self.violation, self.objective, self.alpha)
 
     def point(self) -> np.ndarray:
-        """Return α of the user's variables."""
         return self.alpha[: self.program.size]
 
     def solution(self) -> Solution:
-        """Return the point with its certificate."""
         return certified(self)
 
     def release(self) -> None:
-        """Return the buffers to the pool; do not use afterwards."""
         self.tile.release()
 
     def _fresh_output(self) -> np.ndarray:
@@ -105,7 +96,8 @@ class Tiles:
     def _measure(self) -> None:
         """Compute the violations and the objective for the present ε."""
         program, epsilon = self.program, self.annealing.epsilon
-        self.violations = program.violations(self.alpha, self.gradient, epsilon)
+        box = program.lower, program.upper, epsilon
+        self.violations = np.asarray(violations(self.alpha, self.gradient, *box))
         self.violation = max(float(np.max(np.where(self.possible, self.violations, 0.0))), 0.0)
         self.objective = float(objective(program.target, self.output, self.alpha, epsilon))
 
@@ -160,7 +152,7 @@ class Tiles:
         program = self.program
         gradient = np.where(self.possible, self.gradient, 0.0)
         box = program.lower, program.upper, program.epsilon
-        primal = primal_objective(program.target, self.output, gradient, *box)
+        primal = primal_objective(program.target, self.output, gradient, box)
         radius = np.sqrt(2 * max(float(primal) + self.objective, 0.0))
         zero = np.abs(self.gradient) + self._lengths * radius < program.epsilon
         self.possible &= ~(zero & (self.alpha == 0))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jsvm.numerics.tuned import check_ranges, tuned
+from jsvm.solvers.tuning import check_ranges, tuned
 
 # What to run before changing a number.
 TILES, STEPS = "python -m bench.psvm", "python -m bench.psvm_variants"

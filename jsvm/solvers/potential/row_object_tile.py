@@ -11,10 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jsvm.numerics.arrays import bucket
+from jsvm.numerics.arrays import bucket, product, repeat_first
 from jsvm.numerics.indexing import put_cross, put_rows
 from jsvm.numerics.memory import aligned_empty, borrow, give_back
-from jsvm.numerics.products import product
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
 from jsvm.solvers.potential.prepared_psvm import combine, output_of
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
@@ -116,8 +115,8 @@ class RowObjectTile:
 
     def _fetch(self, new: np.ndarray, free: np.ndarray) -> None:
         batch = next(size for size in self.tuning.fetch_sizes if len(new) <= size)
-        values = self._values_of(_filled(new, batch))
-        places = _filled(free, batch).astype(np.int32)
+        values = self._values_of(repeat_first(new, batch))
+        places = repeat_first(free, batch).astype(np.int32)
         self.values, self.Q = _insert(self.values, self.Q, values, places)
         self.slots[free] = new
         self.fetched += len(new)
@@ -156,10 +155,7 @@ def improve(
     budget: int,
     tuning: PotentialTuning,
 ) -> tuple[np.ndarray, int, float]:
-    """Minimise over the variables in some slots of a tile.
-
-    Returns their values, the number of Newton steps, and the width to go on with.
-    """
+    """Minimise over some slots; return their values, the Newton steps, and the next width."""
 
     def spread(values: Any) -> np.ndarray:
         full = np.zeros(Q.shape[0], Q.dtype)
@@ -175,11 +171,6 @@ def improve(
     for where, bound in ((at_zero, 0.0), (at_lower, lower), (at_upper, upper)):
         new = np.where(where[slots], bound, new)
     return np.clip(new, lower, upper), int(steps), float(width)
-
-
-def _filled(indices: np.ndarray, size: int) -> np.ndarray:
-    """Return the indices with copies of the first one up to a size."""
-    return np.concatenate([indices, np.full(size - len(indices), indices[0])])
 
 
 @partial(jax.jit, donate_argnums=0, keep_unused=True)

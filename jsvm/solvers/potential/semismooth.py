@@ -26,13 +26,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from jsvm._typing import Array, Scalar
+from jsvm._typing import Array, Scalar, Vector
+from jsvm.numerics.arrays import product
 from jsvm.numerics.elimination import solve_positive
-from jsvm.numerics.products import product
+from jsvm.problems.potential import violations
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
-from jsvm.solvers.potential.violation import proximal, violations
 
 
 class TileProblem(NamedTuple):
@@ -70,13 +70,10 @@ def minimise(
     problem: TileProblem,
     width: Scalar,
     tol: Scalar,
-    budget: Int[Array, ""],
+    budget: Array,
     tuning: PotentialTuning,
 ) -> ProximalState:
-    """Take Newton steps until the violation is at most `tol`, or no progress, or the budget.
-
-    A width of zero asks for the default one.
-    """
+    """Take Newton steps to `tol`, no progress or the budget; a width of zero is the default."""
     newton = ProximalNewton(Q, problem, tuning)
 
     def unfinished(s: ProximalState) -> Array:
@@ -87,6 +84,18 @@ def minimise(
         return lax.cond(unfinished(s), newton.step, lambda s: s, s)
 
     return lax.while_loop(unfinished, turn, newton.start(width))
+
+
+def proximal(z: Vector, origin: Vector, threshold: Scalar, lower: Vector, upper: Vector) -> Vector:
+    """Return argmin ½(w − z)² + threshold·|origin + w| with origin + w in the box.
+
+    origin + z is shrunk towards zero, then clipped. The result is computed from z, not as a
+    difference from origin + z, which would lose digits.
+    """
+    place = origin + z
+    shrunk = z - jnp.sign(place) * threshold
+    shrunk = jnp.where(jnp.abs(place) <= threshold, -origin, shrunk)
+    return jnp.clip(shrunk, lower - origin, upper - origin)
 
 
 class ProximalNewton:

@@ -1,5 +1,6 @@
 """Many problems of one size at once, under ``vmap``: all advance together, the slowest decides."""
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from jsvm.solvers.monitor import Facts, Monitor, facts_of, finish
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.loop import Limits, Progress, advance, best_point
-from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole, turn_of
 
 
@@ -33,7 +34,6 @@ def solve_batch(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from jsvm import problems
     >>> one = problems.c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0)
     >>> solve_batch(jax.tree.map(lambda a: np.stack([a, a]), one)).alpha.shape
@@ -71,7 +71,7 @@ class Batch:
         """Rounds of block steps of the problem with most of them."""
         return int(np.max(self._progress.newton_steps))
 
-    def round(self) -> None:
+    def round(self, seconds: float = math.inf) -> None:
         """Advance all problems by one turn."""
         budget = np.int32(self._solver.step_budget)
         limit = jnp.minimum(self._progress.steps, budget - self._turn) + self._turn
@@ -88,11 +88,9 @@ class Batch:
         return facts_of(self, np.max(self._progress.violation), objective, alpha)
 
     def point(self) -> np.ndarray:
-        """Return all points."""
         return np.asarray(self._progress.state.alpha)
 
     def solution(self) -> Solution:
-        """Return the solutions of all problems as one, certified in float64."""
         alpha = _best_points(self._tile, self._progress)
         with scope(np.dtype("float64")):
             alpha, certificate = jax.device_get(_certify(self._tile, alpha))
@@ -100,7 +98,7 @@ class Batch:
         status = np.where(status == Status.RUNNING, self.status, status)
         contradicted = (status == Status.CONVERGED) & ~(certificate.violation <= self._solver.tol)
         status = np.where(contradicted, Status.STALLED, status).astype(np.int32)
-        return Solution.of(alpha, certificate, self._progress, kernel_rows=0, status=status)
+        return Solution.of(alpha, certificate, self._progress, 0, status)
 
     def release(self) -> None:
         """Nothing of a batch comes from the memory pool."""
@@ -129,31 +127,17 @@ def _start(programs: QuadraticProgram, recipe: Recipe) -> tuple[QuadraticProgram
 def _advance(
     tile: QuadraticProgram, progress: Progress, limits: Limits, recipe: Recipe
 ) -> Progress:
-    def one(tile: QuadraticProgram, progress: Progress, steps: Any) -> Progress:
-        return advance(tile, progress, limits._replace(steps=steps), recipe)
-
-    return jax.vmap(one)(tile, progress, limits.steps)
+    own_steps = Limits(None, 0, None)
+    return jax.vmap(partial(advance, recipe=recipe), (0, 0, own_steps))(tile, progress, limits)
 
 
-@jax.jit
-def _best_points(tile: QuadraticProgram, progress: Progress) -> Any:
-    return jax.vmap(best_point)(tile, progress)
+_best_points = jax.jit(jax.vmap(best_point))
 
 
 @jax.jit
+@jax.vmap
 def _certify(tile: QuadraticProgram, alpha: Any) -> tuple[Any, Certificate]:
-    def one(tile: QuadraticProgram, alpha: Any) -> tuple[Any, Certificate]:
-        # In float64, whatever the tile was solved in.
-        hessian = tile.hessian
-        double = jax.tree.map(
-            lambda leaf: leaf.astype(float) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf,
-            replace(tile, hessian=None),
-        )
-        double = replace(
-            double,
-            hessian=Tile.whole(hessian.matrix.astype(float), hessian.ridge.astype(float)),
-        )
-        alpha = alpha.astype(float)
-        return alpha, certify(double, alpha, double.gradient(alpha))
-
-    return jax.vmap(one)(tile, alpha)
+    """In float64, whatever the tile was solved in."""
+    tile, alpha = jax.tree.map(partial(cast, dtype=np.dtype("float64")), (tile, alpha))
+    tile = replace(tile, hessian=Tile.whole(tile.hessian.matrix, tile.hessian.ridge))
+    return alpha, certify(tile, alpha, tile.gradient(alpha))

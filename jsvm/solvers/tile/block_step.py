@@ -16,10 +16,11 @@ joins, and
 
 because PQd = d. So a hit costs a few columns; G is not needed at all.
 
-**Rounding.** Q_FF may be singular (duplicates) or indefinite: a small ridge is added, and raised
-until the inverse exists. The first direction of an inverse is followed to its exact minimum
-with the true curvature, or to the bound where dᵀQd ≤ 0: descent whatever the ridge. The hits after
-it are kept only if they have lowered the objective further, computed with the true Q.
+**Rounding.** Q_FF may be singular (duplicates, few features) or indefinite: a small ridge is added,
+and raised until the inverse exists. The first direction of an inverse is followed to its exact
+minimum with the true curvature, or to the bound where dᵀQd ≤ 0: descent whatever the ridge. The
+hits after it are kept only if they have lowered the objective further, computed with the true Q.
+Of a matrix of low rank, dependent variables go to bounds first (`independent.py`).
 During the rounds only G on F is kept; the rest of G is updated once at the end.
 """
 
@@ -27,31 +28,26 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
-from jsvm._typing import Array
+from jsvm._typing import Array, Mask, Number, Vector
+from jsvm.numerics.arrays import product
 from jsvm.numerics.indexing import add_rows, first_places, put
-from jsvm.numerics.products import product
 from jsvm.problems import QuadraticProgram
+from jsvm.solvers.tile.independent import independent
 from jsvm.solvers.tile.inverse import Inverse, inverse_on
+from jsvm.solvers.tile.slots import Point, Slots, limits, moved
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
-class Slots(NamedTuple):
-    """The problem on the slots."""
+class NewtonMove(NamedTuple):
+    """A step along d, the fraction of d that was gone, what hit a bound, and if all is finite."""
 
-    Q: Array
-    lower: Array
-    upper: Array
-    members: Array  # one row a group
-
-
-class Point(NamedTuple):
-    """α and G on the slots, and which slots are free."""
-
-    alpha: Array
-    gradient: Array
-    free: Array
+    point: Point
+    direction: Array
+    length: Array
+    hit: Array
+    good: Array
 
 
 class Block(NamedTuple):
@@ -80,14 +76,15 @@ class Path(NamedTuple):
 
 def block_step(
     program: QuadraticProgram,
-    alpha: Float[Array, " n"],
-    gradient: Float[Array, " n"],
+    alpha: Vector,
+    gradient: Vector,
     slots: int,
     tuning: Tuning = DEFAULT,
-) -> tuple[Float[Array, " n"], Float[Array, " n"], Int[Array, ""]]:
-    """Return α and G after truncated Newton rounds on the first `slots` free variables.
+    low_rank: bool = False,
+) -> tuple[Vector, Vector, Int[Array, ""]]:
+    """Return α, G and the number of Newton rounds on the first `slots` free variables.
 
-    The third value is the number of rounds, one for each direction.
+    With `low_rank` free variables that depend on others go to bounds; it costs time to compile.
     """
     free = (alpha > program.lower) & (alpha < program.upper)
     places = first_places(free, slots)
@@ -109,7 +106,7 @@ def block_step(
     )
     end = lax.while_loop(
         lambda block: block.go_on & (block.factors < tuning.max_factors),
-        lambda block: _use_factor(part, block, least_ridge, tuning),
+        lambda block: _use_factor(part, block, least_ridge, tuning, low_rank),
         start,
     )
     change = jnp.where(filled, end.point.alpha - start.point.alpha, 0.0)
@@ -118,14 +115,17 @@ def block_step(
     return put(alpha, places, end.point.alpha, filled), gradient, end.rounds
 
 
-def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""], tuning: Tuning) -> Block:
+def _use_factor(
+    part: Slots, block: Block, least_ridge: Number, tuning: Tuning, low_rank: bool
+) -> Block:
     """Factorise; a first exact step, then hit after hit, then steps that remove rounding errors."""
     before = block.point
     inverse, ridge = inverse_on(part.Q, before.free, part.members, block.ridge, tuning)
-    first, direction, length, hit, good = _newton_move(part, inverse, before)
+    move = _newton_move(part, inverse, before)
+    first, hit, good = move.point, move.hit, move.good
     # PQd = d holds for Q plus the ridge: where the ridge matters, every hit needs its own inverse.
     following = good & jnp.any(hit) & (ridge <= tuning.ridge_that_matters * least_ridge)
-    path = _follow(part, inverse, before, first, direction, length, hit, following, tuning.max_hits)
+    path = _follow(part, inverse, before.free, move, following, tuning.max_hits)
 
     change = path.alpha - before.alpha
     towards = product(part.Q, change)
@@ -140,23 +140,27 @@ def _use_factor(part: Slots, block: Block, least_ridge: Float[Array, ""], tuning
     unfinished = good & jnp.where(lower_still, ~path.whole, jnp.any(hit))
     # W at the end of the path belongs to the set that is free there; after a fallback it does not.
     inverse = inverse._replace(removed=jnp.where(lower_still, path.removed, inverse.removed))
+    moves = jnp.int32(0)
+    if low_rank and not inverse.is_factor:  # a large P costs more than the pair steps that it saves
+        singular = ridge > 2 * least_ridge  # it was raised
+        point, P, moves = independent(part, point, singular)
+        inverse = inverse._replace(
+            matrix=jnp.where(singular, P, inverse.matrix),
+            removed=jnp.where(singular, 0.0, inverse.removed),
+        )
+        good, unfinished = good | singular, unfinished & ~singular
     point, steps = _refine(part, inverse, point, good & ~unfinished, tuning.max_refinements)
     return Block(
         point=point,
         ridge=ridge,
         factors=block.factors + 1,
-        rounds=block.rounds + 1 + path.hits + steps,
+        rounds=block.rounds + 1 + path.hits + moves + steps,
         go_on=unfinished & (jnp.sum(point.free) > 1),
     )
 
 
-def _newton_move(
-    part: Slots, inverse: Inverse, point: Point
-) -> tuple[Point, Float[Array, " m"], Float[Array, ""], Bool[Array, " m"], Bool[Array, ""]]:
-    """Go along d = PG to the exact minimum or the first bound: descent, whatever the ridge.
-
-    Returns the point, d, the fraction of d that was gone, what hit a bound, and whether it is good.
-    """
+def _newton_move(part: Slots, inverse: Inverse, point: Point) -> NewtonMove:
+    """Go along d = PG to the exact minimum or the first bound: descent, whatever the ridge."""
     centred, _ = _centred(part, point)
     direction = jnp.where(point.free, inverse.times(centred), 0.0)
     direction = _keep_sums(part, direction, point.free)
@@ -164,40 +168,27 @@ def _newton_move(
     towards = product(part.Q, direction)
     slope, curvature = jnp.dot(point.gradient, direction), jnp.dot(direction, towards)
     exact = jnp.where(curvature > 0, slope / jnp.where(curvature > 0, curvature, 1.0), jnp.inf)
-    limits = _limits(part, point.alpha, direction, point.free)
-    length = jnp.minimum(exact, jnp.min(limits))
+    bounds = limits(part, point.alpha, direction, point.free)
+    length = jnp.minimum(exact, jnp.min(bounds))
     # A ray to infinity is not followed: if it is real, the pair steps drive the objective down
     # until the solver says UNBOUNDED. A length that is not a number means that rounding has
     # taken over.
     good = (slope > 0) & (length >= 0) & jnp.isfinite(length)
     length = jnp.where(good, length, 0.0)
-    hit = good & (limits <= length)
-    alpha = _moved(part, point.alpha, direction, length, hit)
+    hit = good & (bounds <= length)
+    alpha = moved(part, point.alpha, direction, length, hit)
     gradient = point.gradient - length * towards
-    return Point(alpha, gradient, point.free & ~hit), direction, length, hit, good
+    return NewtonMove(Point(alpha, gradient, point.free & ~hit), direction, length, hit, good)
 
 
 def _follow(
-    part: Slots,
-    inverse: Inverse,
-    before: Point,
-    first: Point,
-    direction: Float[Array, " m"],
-    length: Float[Array, ""],
-    hit: Bool[Array, " m"],
-    following: Bool[Array, ""],
-    max_hits: int,
+    part: Slots, inverse: Inverse, free: Mask, move: NewtonMove, following: Array, max_hits: int
 ) -> Path:
     """Go on along the bent path, hit after hit, until a whole step fits."""
-    groups = part.members.shape[0]
-    places = lax.iota(jnp.int32, hit.shape[0])
+    groups, places = part.members.shape[0], lax.iota(jnp.int32, free.shape[0])
 
     def drop(path: Path) -> Path:
-        """Take the first variable that hit a bound out of P and out of d.
-
-        Others that hit at the same time are at their bound and stay in: the next step has length
-        zero if d leads them outside.
-        """
+        """Take the first variable that hit out of P and d; the next step may have length zero."""
         k = jnp.min(jnp.where(path.hit, places, places.shape[0] - 1))
         shrunk = inverse._replace(removed=path.removed)
         column = shrunk.column(k)
@@ -216,14 +207,14 @@ def _follow(
 
     def one_hit(path: Path) -> Path:
         path = drop(path)
-        limits = _limits(part, path.alpha, path.direction, path.free)
-        nearest = jnp.min(limits)
+        bounds = limits(part, path.alpha, path.direction, path.free)
+        nearest = jnp.min(bounds)
         fine = path.go_on & jnp.isfinite(jnp.sum(jnp.abs(path.direction)))
         whole = nearest >= 1.0
         length = jnp.where(fine, jnp.minimum(1.0, nearest), 0.0)
-        hit = fine & ~whole & (limits <= length)
+        hit = fine & ~whole & (bounds <= length)
         return path._replace(
-            alpha=_moved(part, path.alpha, path.direction, length, hit),
+            alpha=moved(part, path.alpha, path.direction, length, hit),
             length=length,
             hit=hit,
             whole=whole & fine,
@@ -231,11 +222,11 @@ def _follow(
         )
 
     start = Path(
-        alpha=first.alpha,
-        free=before.free,
-        direction=direction,
-        length=length,
-        hit=hit,
+        alpha=move.point.alpha,
+        free=free,
+        direction=move.direction,
+        length=move.length,
+        hit=move.hit,
         removed=inverse.removed,
         hits=jnp.int32(0),
         whole=jnp.zeros((), bool),
@@ -256,9 +247,10 @@ def _refine(
 
     def step(carry: tuple) -> tuple:
         point, residual, count, _ = carry
-        moved, _, _, hit, good = _newton_move(part, inverse, point)
-        _, left = _centred(part, moved)
-        return moved, left, count + 1, good & ~jnp.any(hit) & (left < 0.25 * residual)
+        move = _newton_move(part, inverse, point)
+        _, left = _centred(part, move.point)
+        fine = move.good & ~jnp.any(move.hit) & (left < 0.25 * residual)
+        return move.point, left, count + 1, fine
 
     inside = point.free & (point.alpha > part.lower) & (point.alpha < part.upper)
     point = point._replace(free=inside)
@@ -268,7 +260,7 @@ def _refine(
     return point, count
 
 
-def _members(program: QuadraticProgram, places: Int[Array, " m"]) -> Bool[Array, "g m"]:
+def _members(program: QuadraticProgram, places: Int[Array, " n"]) -> Bool[Array, "g n"]:
     """Return which slots are in each group, one row a group."""
     if program.group_count == 1:
         return jnp.ones((1, places.shape[0]), bool)
@@ -276,18 +268,13 @@ def _members(program: QuadraticProgram, places: Int[Array, " m"]) -> Bool[Array,
     return groups[None, :] == jnp.arange(program.group_count)[:, None]
 
 
-def _centred(part: Slots, point: Point) -> tuple[Float[Array, " m"], Float[Array, ""]]:
-    """Return G on F without the mean of its group, and the largest of it.
-
-    Only differences of G within a group matter; without their mean the solve loses less.
-    """
+def _centred(part: Slots, point: Point) -> tuple[Vector, Number]:
+    """Return G on F without the mean of its group, which cannot matter, and the largest of it."""
     g = _keep_sums(part, jnp.where(point.free, point.gradient, 0.0), point.free)
     return g, jnp.max(jnp.abs(g))
 
 
-def _keep_sums(
-    part: Slots, values: Float[Array, " m"], free: Bool[Array, " m"]
-) -> Float[Array, " m"]:
+def _keep_sums(part: Slots, values: Vector, free: Mask) -> Vector:
     """Return the values without the mean of their group: sums are kept to rounding."""
     for members in part.members:
         inside = members & free
@@ -295,25 +282,3 @@ def _keep_sums(
         mean = jnp.sum(jnp.where(inside, values, 0.0)) / jnp.maximum(count, 1.0)
         values = jnp.where(members, values - mean, values)
     return jnp.where(free, values, 0.0)
-
-
-def _limits(
-    part: Slots, alpha: Float[Array, " m"], direction: Float[Array, " m"], free: Bool[Array, " m"]
-) -> Float[Array, " m"]:
-    """Return how far each slot can go before it meets a bound."""
-    bound = jnp.where(direction > 0, part.upper, part.lower)
-    moving = free & (direction != 0)
-    distance = (bound - alpha) / jnp.where(moving, direction, 1.0)
-    return jnp.where(moving, distance, jnp.inf)
-
-
-def _moved(
-    part: Slots,
-    alpha: Float[Array, " m"],
-    direction: Float[Array, " m"],
-    length: Float[Array, ""],
-    hit: Bool[Array, " m"],
-) -> Float[Array, " m"]:
-    """Return α after the step; what hit a bound is there exactly."""
-    inside = jnp.clip(alpha + length * direction, part.lower, part.upper)
-    return jnp.where(hit, jnp.where(direction > 0, part.upper, part.lower), inside)

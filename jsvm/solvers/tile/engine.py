@@ -6,7 +6,6 @@ ended, computes fresh gradients, and decides when to stop. What the host needs i
 arrays, because every array that it fetches costs time.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -16,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from jsvm._typing import Array, Scalar
+from jsvm._typing import Array, Scalar, Vector
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.loop import Limits, Progress, begin, best_point, compact, relax, turns
-from jsvm.solvers.tile.recipe import Recipe
+from jsvm.solvers.tile.loop import Limits, begin, best_point, compact, relax, turns
+from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import Tuning
 
 
@@ -91,29 +90,40 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class CompiledLoop:
-    """The engine that every platform has: the loops of a recipe as one program of XLA.
-
-    On a CPU the program is one kernel of machine code where the recipe allows it.
-    """
+    """The loops of a recipe as one program of XLA; on a CPU one kernel if the recipe allows it."""
 
     recipe: Recipe
 
+    @partial(jax.jit, static_argnums=0)
     def relax(self, problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar) -> tuple[Any, Any]:
-        """See :class:`Engine`."""
-        return _relax(problem, start, tol, limit, self.recipe)
+        program, recipe = problem.program(), self.recipe
+        loop = compact(partial(relax, recipe=recipe), recipe, program.size)
+        end = loop(program, start, tol, limit)
+        return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
 
+    @partial(jax.jit, static_argnums=0)
     def advance(
         self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
     ) -> tuple[Any, Any, Any]:
-        """See :class:`Engine`."""
-        return _advance(program, start, progress, limits, self.recipe)
+        def onward(program: Any, start: Any, last: Any, limits: Limits) -> tuple[Any, Any, Any]:
+            if last is None:
+                alpha = program.feasible_point() if start is None else start
+                last = begin(program, alpha, self.recipe)
+            end = turns(program, last, limits, recipe=self.recipe)
+            alpha = best_point(program, end)
+            gradient = program.gradient(alpha)
+            finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
+            counts = Counts(end.status, end.steps, end.newton_steps, end.free, finite)
+            numbers = packed_certificate(alpha, certify(program, alpha, gradient))
+            return end, numbers, counts.packed()
+
+        return compact(onward, self.recipe, program.size)(program, start, progress, limits)
 
 
-def packed_certificate(alpha: Float[Array, " n"], certificate: Certificate) -> Float[Array, " m"]:
+def packed_certificate(alpha: Vector, certificate: Certificate) -> Float[Array, " m"]:
     """Return objective, primal objective, violation, the multipliers and α as one array."""
-    c = certificate
-    single = jnp.stack([c.objective, c.primal_objective, c.violation])
-    return jnp.concatenate([single, c.multipliers, alpha])
+    objective, primal, multipliers, violation = certificate
+    return jnp.concatenate([jnp.stack([objective, primal, violation]), multipliers, alpha])
 
 
 def unpacked_certificate(numbers: np.ndarray, groups: int) -> tuple[np.ndarray, Certificate]:
@@ -122,52 +132,9 @@ def unpacked_certificate(numbers: np.ndarray, groups: int) -> tuple[np.ndarray, 
     return numbers[3 + groups :], Certificate(objective, primal, numbers[3 : 3 + groups], violation)
 
 
+@partial(jax.jit, static_argnames=("slots", "tuning"))
 def newton_on_all(problem: WorkingSet, slots: int, tuning: Tuning) -> tuple[Any, Any]:
     """Take one block step on all free variables; return change and packed counts."""
-    return _newton(problem, slots, tuning)
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _relax(
-    problem: WorkingSet, start: Any, tol: Any, limit: Any, recipe: Recipe
-) -> tuple[Any, Any]:
-    end = relax(problem.program(), start, tol, limit, recipe)
-    return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
-
-
-@partial(jax.jit, static_argnames=("slots", "tuning"))
-def _newton(problem: WorkingSet, slots: int, tuning: Tuning) -> tuple[Any, Any]:
     program, zero = problem.program(), jnp.zeros_like(problem.linear)
     change, _, rounds = block_step(program, zero, program.linear, slots, tuning)
     return change, Counts(Status.RUNNING, 0, rounds).packed()
-
-
-@partial(jax.jit, static_argnames="recipe")
-def _advance(
-    program: QuadraticProgram,
-    start: Any,
-    progress: Progress | None,
-    limits: Limits,
-    recipe: Recipe,
-) -> tuple[Progress, Any, Any]:
-    whole: Callable[..., Any] = compact(partial(_onward, recipe=recipe), recipe, program.size)
-    return whole(program, start, progress, limits)
-
-
-def _onward(
-    program: QuadraticProgram,
-    start: Any,
-    progress: Progress | None,
-    limits: Limits,
-    *,
-    recipe: Recipe,
-) -> tuple[Progress, Any, Any]:
-    if progress is None:
-        progress = begin(program, program.feasible_point() if start is None else start, recipe)
-    progress = turns(program, progress, limits, recipe=recipe)
-    alpha = best_point(program, progress)
-    gradient = program.gradient(alpha)
-    finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
-    counts = progress.status, progress.steps, progress.newton_steps, progress.free, finite
-    certificate = certify(program, alpha, gradient)
-    return progress, packed_certificate(alpha, certificate), Counts(*counts).packed()

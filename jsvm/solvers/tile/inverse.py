@@ -20,10 +20,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Bool, Float, Int
 
-from jsvm._typing import Array
+from jsvm._typing import Array, Mask, Matrix, Number, Vector
+from jsvm.numerics.arrays import product
+from jsvm.numerics.elimination import outer_sum, solve_cholesky
 from jsvm.numerics.indexing import repeat
 from jsvm.numerics.kernel_call import in_one_kernel
-from jsvm.numerics.products import product
 from jsvm.solvers.tuning import Tuning
 
 
@@ -34,13 +35,12 @@ class Inverse(NamedTuple):
     is_factor: bool
     removed: Array  # W
 
-    def times(self, v: Float[Array, " m"]) -> Float[Array, " m"]:
+    def times(self, v: Vector) -> Vector:
         """Return Pv."""
-        return apply(self.matrix, self.is_factor, v) - product(
-            product(self.removed, v), self.removed
-        )
+        Mv = solve_cholesky(self.matrix, v) if self.is_factor else product(self.matrix, v)
+        return Mv - product(product(self.removed, v), self.removed)
 
-    def column(self, k: Int[Array, ""]) -> Float[Array, " m"]:
+    def column(self, k: Int[Array, ""]) -> Vector:
         """Return Pe_k."""
         if self.is_factor:
             unit = (lax.iota(jnp.int32, self.matrix.shape[0]) == k).astype(self.matrix.dtype)
@@ -49,9 +49,7 @@ class Inverse(NamedTuple):
         past = lax.dynamic_index_in_dim(self.removed, k, 1, keepdims=False)
         return column - product(past, self.removed)
 
-    def without(
-        self, column: Float[Array, " m"], pivot: Float[Array, ""], place: Array
-    ) -> "Inverse":
+    def without(self, column: Vector, pivot: Number, place: Array) -> "Inverse":
         """Return P − c cᵀ/pivot, in row `place` of W."""
         # By comparison and not by index: under vmap the places of a batch differ.
         here = lax.iota(jnp.int32, self.removed.shape[0]) == place
@@ -60,16 +58,9 @@ class Inverse(NamedTuple):
 
 
 def inverse_on(
-    Q: Float[Array, "m m"],
-    free: Bool[Array, " m"],
-    members: Bool[Array, "g m"],
-    ridge: Float[Array, ""],
-    tuning: Tuning,
-) -> tuple[Inverse, Float[Array, ""]]:
-    """Return P of the free slots with room for `max_hits` more rows in W, and the ridge it took.
-
-    The ridge is raised until Q_FF is positive definite.
-    """
+    Q: Matrix, free: Mask, members: Bool[Array, "g n"], ridge: Number, tuning: Tuning
+) -> tuple[Inverse, Number]:
+    """Return P with room for `max_hits` more rows in W, and the ridge that makes Q_FF definite."""
     masked = jnp.where(free[:, None] & free[None, :], Q, 0.0)
     is_factor = Q.shape[0] > tuning.largest_explicit
     decompose = _cholesky if is_factor else partial(_sweep_all, tuning=tuning)
@@ -100,35 +91,23 @@ def inverse_on(
     return inverse, ridge
 
 
-def apply(matrix: Float[Array, "m m"], is_factor: bool, v: Float[Array, " m"]) -> Array:
-    """Return Mv."""
-    if not is_factor:
-        return product(matrix, v)
-    half = lax.linalg.triangular_solve(matrix, v[:, None], left_side=True, lower=True)
-    return lax.linalg.triangular_solve(matrix, half, left_side=True, lower=True, transpose_a=True)[
-        :, 0
-    ]
-
-
-def _cholesky(
-    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""]
-) -> Float[Array, "m m"]:
+def _cholesky(masked: Matrix, free: Mask, ridge: Number) -> Matrix:
     """Return L with LLᵀ = Q_FF + ridge; not finite throughout if that is not positive definite."""
     shifted = masked + jnp.diag(jnp.where(free, ridge, 1.0))
     factor = lax.linalg.cholesky(jnp.asarray(shifted), symmetrize_input=False)
     return factor + jnp.where(jnp.isfinite(factor[-1, -1]), 0.0, jnp.nan)
 
 
-def _sweep_all(
-    masked: Float[Array, "m m"], free: Bool[Array, " m"], ridge: Float[Array, ""], tuning: Tuning
-) -> Float[Array, "m m"]:
+def _sweep_all(masked: Matrix, free: Mask, ridge: Number, tuning: Tuning) -> Matrix:
     """Return (Q_FF + ridge)⁻¹, zero elsewhere; NaN throughout if that is not positive definite."""
     m = masked.shape[0]
     wide = m > tuning.largest_in_kernel
     width = tuning.wide_sweep if wide else tuning.sweep
     size = -(-m // width) * width
     diagonal = jnp.pad(jnp.where(free, ridge, 1.0), (0, size - m), constant_values=1.0)
-    shifted = _add_diagonal(jnp.pad(masked, (0, size - m)), diagonal)
+    places = lax.iota(jnp.int32, size)
+    same = places[:, None] == places[None, :]
+    shifted = jnp.pad(masked, (0, size - m)) + jnp.where(same, diagonal[:, None], 0.0)
     last = jnp.max(jnp.where(free, lax.iota(jnp.int32, m), 0))
     sweep = _sweep_wide if wide else _sweep
     swept = sweep(shifted, last + 1, tuning)[:m, :m]
@@ -137,12 +116,7 @@ def _sweep_all(
     return jnp.where(positive, inverse, jnp.nan)
 
 
-def _add_diagonal(A: Float[Array, "m m"], diagonal: Float[Array, " m"]) -> Float[Array, "m m"]:
-    places = lax.iota(jnp.int32, A.shape[0])
-    return A + jnp.where(places[:, None] == places[None, :], diagonal[:, None], 0.0)
-
-
-def _sweep(A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning) -> Float[Array, "m m"]:
+def _sweep(A: Matrix, count: Int[Array, ""], tuning: Tuning) -> Matrix:
     """Return the inverse of the first `count` rows and columns, which the others do not touch.
 
     Sweeping a block I of a symmetric A replaces, with D = A_II⁻¹ and the other columns R,
@@ -152,9 +126,7 @@ def _sweep(A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning) -> Flo
     def sweep(k: Array, A: Array) -> Array:
         begin, rows, block = _block_rows(A, k, width)
         D = _sweep_block(block)
-        scaled = D[:, 0, None] * rows[0][None, :]
-        for r in range(1, width):
-            scaled = scaled + D[:, r, None] * rows[r][None, :]
+        scaled = outer_sum(D, rows)
 
         def subtract(k: Array, A: Array) -> Array:
             start = k * width, jnp.int32(0)
@@ -171,9 +143,7 @@ def _sweep(A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning) -> Flo
     return -repeat(blocks, sweep, A)
 
 
-def _sweep_wide(
-    A: Float[Array, "m m"], count: Int[Array, ""], tuning: Tuning
-) -> Float[Array, "m m"]:
+def _sweep_wide(A: Matrix, count: Int[Array, ""], tuning: Tuning) -> Matrix:
     """Do what :func:`_sweep` does with matrix products, for many cores."""
     width = tuning.wide_sweep
     invert = in_one_kernel(partial(_sweep, tuning=tuning), reads_all=True)
@@ -187,7 +157,7 @@ def _sweep_wide(
     return -repeat((count + width - 1) // width, sweep, A)
 
 
-def _block_rows(A: Float[Array, "m m"], k: Array, width: int) -> tuple[Array, Array, Array]:
+def _block_rows(A: Matrix, k: Array, width: int) -> tuple[Array, Array, Array]:
     """Return where block k begins, its rows with zeros in the block, and the block."""
     begin, zero = k * width, jnp.int32(0)
     places = lax.iota(jnp.int32, A.shape[0])
@@ -197,7 +167,7 @@ def _block_rows(A: Float[Array, "m m"], k: Array, width: int) -> tuple[Array, Ar
     return begin, jnp.where(others[None, :], rows, 0.0), block
 
 
-def _write_block(A: Array, scaled: Array, D: Array, begin: Array) -> Float[Array, "m m"]:
+def _write_block(A: Array, scaled: Array, D: Array, begin: Array) -> Matrix:
     zero = jnp.int32(0)
     A = lax.dynamic_update_slice(A, scaled, (begin, zero))
     A = lax.dynamic_update_slice(A, scaled.T, (zero, begin))

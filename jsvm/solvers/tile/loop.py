@@ -19,28 +19,34 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Float, Int
 
-from jsvm._typing import Array, Scalar
+from jsvm._typing import Array, Scalar, Vector
+from jsvm.numerics.indexing import SLICES
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
-from jsvm.numerics.reductions import SLICES
 from jsvm.problems import QuadraticProgram
-from jsvm.problems.certificate import gap
-from jsvm.solvers.rounding import fine_tolerance, is_unbounded, restored_sums
+from jsvm.problems.certificate import (
+    fine_tolerance,
+    gap,
+    is_better,
+    is_unbounded,
+    objective_rounding,
+)
+from jsvm.problems.program import restored_sums
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.recipe import Recipe
 from jsvm.solvers.tile.selection import PlanningMemory, State
+from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 class Anchor(NamedTuple):
-    """The best point with a fresh gradient so far, and how far things were at the last look."""
+    """The best point with a fresh gradient so far, and when it was looked for."""
 
     alpha: Array
     objective: Array
     violation: Array
-    steps: Array
+    steps: Array  # at the last look
+    vain: Array  # looks since the last better point
 
 
 class Limits(NamedTuple):
@@ -66,10 +72,7 @@ class Progress(NamedTuple):
 
 
 def begin(
-    program: QuadraticProgram,
-    alpha: Float[Array, " n"],
-    recipe: Recipe,
-    gradient: Float[Array, " n"] | None = None,
+    program: QuadraticProgram, alpha: Vector, recipe: Recipe, gradient: Vector | None = None
 ) -> Progress:
     """Return the progress at a feasible start."""
     gradient = _gradient_at_start(program, alpha) if gradient is None else gradient
@@ -89,8 +92,18 @@ def begin(
         attempts=jnp.int32(0),
         stalled=jnp.zeros((), bool),
         free=jnp.int32(0),
-        anchor=Anchor(alpha, objective, infinite, jnp.int32(0)),
+        anchor=Anchor(alpha, objective, infinite, jnp.int32(0), jnp.int32(0)),
         status=jnp.int32(Status.RUNNING),
+    )
+
+
+def resumed(progress: Progress) -> Progress:
+    """Return the progress of a run that had stalled, to go on by another recipe."""
+    none = jnp.zeros_like(progress.attempts)
+    return progress._replace(
+        attempts=none,
+        anchor=progress.anchor._replace(vain=none),
+        status=jnp.full_like(progress.status, Status.RUNNING),
     )
 
 
@@ -98,7 +111,7 @@ def _no_memory() -> PlanningMemory:
     return PlanningMemory(*(jnp.zeros((), bool) for _ in PlanningMemory._fields))
 
 
-def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> Array:
+def _gradient_at_start(program: QuadraticProgram, alpha: Vector) -> Array:
     """Return G; most runs begin at zero, where the product with Q can be saved."""
     away = jnp.any(alpha != 0)
     return lax.cond(away, program.gradient, lambda alpha: program.linear + alpha, alpha)
@@ -106,16 +119,9 @@ def _gradient_at_start(program: QuadraticProgram, alpha: Float[Array, " n"]) -> 
 
 @partial(jax.jit, static_argnames="recipe")
 def advance(
-    program: QuadraticProgram,
-    progress: Progress,
-    limits: Limits,
-    recipe: Recipe,
+    program: QuadraticProgram, progress: Progress, limits: Limits, recipe: Recipe
 ) -> Progress:
-    """Go on until the end, the limits, or until another number of slots is needed.
-
-    There is at least one turn, so that every call ends with a verdict or brings the end nearer,
-    even when the limit is reached already.
-    """
+    """Go on to the end, the limits, or until other slots are needed; there is at least one turn."""
     loop = compact(partial(turns, recipe=recipe), recipe, program.size)
     return loop(program, progress, limits)
 
@@ -132,36 +138,22 @@ def turns(
     """Do what :func:`advance` does, as part of a larger program."""
 
     def one_turn(carry: tuple[Progress, Array]) -> tuple[Progress, Array]:
-        progress = carry[0]
-        turned = _turn(program, progress, limits, recipe)
+        turned = _turn(program, carry[0], limits, recipe)
         running = (turned.status == Status.RUNNING) & (turned.free == 0)
-        go_on = running & (turned.steps < limits.steps)
-        return turned, go_on
+        return turned, running & (turned.steps < limits.steps)
 
     start = progress._replace(free=jnp.int32(0)), progress.status == Status.RUNNING
     return lax.while_loop(lambda carry: carry[1], one_turn, start)[0]
 
 
-@partial(jax.jit, static_argnames="recipe")
 def relax(
-    program: QuadraticProgram,
-    start: Float[Array, " n"] | None,
-    tol: Scalar,
-    limit: Int[Array, ""] | int,
-    recipe: Recipe,
+    program: QuadraticProgram, alpha: Any, tol: Scalar, limit: Any, *, recipe: Recipe
 ) -> Progress:
     """Bring the violation below `tol`, or take `limit` pair steps; no verdict. None starts at zero.
 
     This is for a part of a larger problem: `linear` is its G, the bounds are those of the change of
     α, and the host loop over the larger problem judges what was reached.
     """
-    loop = compact(partial(_relaxed, recipe=recipe), recipe, program.size)
-    return loop(program, start, tol, limit)
-
-
-def _relaxed(
-    program: QuadraticProgram, alpha: Any, tol: Scalar, limit: Any, *, recipe: Recipe
-) -> Progress:
     at_zero = alpha is None
     alpha = jnp.zeros_like(program.linear) if at_zero else alpha
     start = begin(program, alpha, recipe, gradient=program.linear if at_zero else None)
@@ -197,11 +189,10 @@ def _turn(
         # The first run finds out which variables are at bounds; a block step before that is lost.
         length = jnp.where(before.steps == 0, max(recipe.run, program.size), recipe.run)
         limit = jnp.minimum(limit, before.steps + length)
-    polishing = bool(recipe.slots) and recipe.polish
-    fine = tol
-    if polishing:
-        reachable = _fine_tolerance(program, before.state.alpha, tuning.polish_ulps)
-        fine = jnp.minimum(tol, reachable)
+    fine, alpha = tol, before.state.alpha
+    if recipe.slots and recipe.polish:
+        scale, unit = program.hessian.scale(), tuning.polish_ulps * jnp.finfo(alpha.dtype).eps
+        fine = jnp.minimum(tol, fine_tolerance(alpha, program.linear, scale, unit))
     wanted = jnp.where((before.attempts > 0) & (before.violation <= tol), fine, tol)
     progress = _run(program, before, wanted, limit, recipe)
     passed = progress.violation <= tol
@@ -215,20 +206,21 @@ def _turn(
     violation = recipe.measure(program, state.alpha, state.gradient)
     objective = program.objective(state.alpha, state.gradient)
     anchor = before.anchor
-    fallen = objective < anchor.objective
-    # With a fresh gradient in hand: neither the objective nor the gap is better than at the last
-    # look. What moves is rounding error.
-    useless = due & ~fallen & (violation >= anchor.violation)
+    better = _is_better(program, state.alpha, objective, violation, anchor)
     looked = Anchor(
-        alpha=jnp.where(fallen, state.alpha, anchor.alpha),
-        objective=jnp.where(fallen, objective, anchor.objective),
-        violation=violation,
+        alpha=jnp.where(better, state.alpha, anchor.alpha),
+        objective=jnp.where(better, objective, anchor.objective),
+        violation=jnp.where(better, violation, anchor.violation),
         steps=progress.steps,
+        vain=jnp.where(better, 0, anchor.vain + 1),
     )
     anchor = jax.tree.map(lambda new, old: jnp.where(due, new, old), looked, anchor)
+    # With a fresh gradient in hand nothing is better than before: what moves is rounding error.
+    vain = due & (anchor.vain > 0)
+    useless = due & (anchor.vain >= tuning.vain_looks)
     idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
     attempts = progress.attempts + finishing
-    done = (violation <= fine) | useless | idle
+    done = (violation <= fine) | vain | idle
     done = done | (attempts >= tuning.polish_turns) | (progress.steps >= budget)
     status = progress.status
     for condition, verdict in (  # later ones win
@@ -239,7 +231,25 @@ def _turn(
     ):
         status = jnp.where(condition, jnp.int32(verdict), status)
     status = jnp.where(progress.status == Status.RUNNING, status, progress.status)
-    return progress._replace(violation=violation, attempts=attempts, status=status, anchor=anchor)
+    # A point that passed before is the answer where the present one does not.
+    stopped = (status == Status.STALLED) | (status == Status.MAX_STEPS)
+    earlier = stopped & (anchor.violation <= tol)
+    state = state._replace(alpha=jnp.where(earlier, anchor.alpha, state.alpha))
+    return progress._replace(
+        state=state,
+        violation=jnp.where(earlier, anchor.violation, violation),
+        attempts=attempts,
+        status=jnp.where(earlier, jnp.int32(Status.CONVERGED), status),
+        anchor=anchor,
+    )
+
+
+def _is_better(
+    program: QuadraticProgram, alpha: Array, objective: Array, violation: Array, anchor: Anchor
+) -> Any:
+    scale, eps = program.hessian.scale(), jnp.finfo(alpha.dtype).eps
+    rounding = objective_rounding(alpha, program.linear, scale, eps)
+    return is_better(objective, violation, anchor.objective, anchor.violation, rounding)
 
 
 def _run(
@@ -311,7 +321,7 @@ def _block(
         wanted = wanted & ~misfit
 
     def step(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
-        return block_step(program, alpha, gradient, recipe.slots, recipe.tuning)
+        return block_step(program, alpha, gradient, recipe.slots, recipe.tuning, recipe.low_rank)
 
     def skip(alpha: Array, gradient: Array) -> tuple[Array, Array, Array]:
         return alpha, gradient, jnp.int32(0)
@@ -325,29 +335,22 @@ def _block(
     )
 
 
-def best_point(program: QuadraticProgram, progress: Progress) -> Float[Array, " n"]:
+def best_point(program: QuadraticProgram, progress: Progress) -> Vector:
     """Return the point to hand back: where it did not converge, the best one that was seen."""
     anchor = progress.anchor
 
     def better(alpha: Array) -> Array:
-        objective = program.objective(alpha, program.gradient(alpha))
-        return jnp.where(objective <= anchor.objective, alpha, anchor.alpha)
+        gradient = program.gradient(alpha)
+        objective, violation = program.objective(alpha, gradient), gap(program, alpha, gradient)
+        better = _is_better(program, alpha, objective, violation, anchor)
+        return jnp.where(better, alpha, anchor.alpha)
 
     converged = progress.status == Status.CONVERGED
     return lax.cond(converged, lambda alpha: alpha, better, progress.state.alpha)
 
 
-def slots_for(free: int, n: int, tuning: Tuning = DEFAULT) -> int:
-    """Return the number of slots for `free` free variables out of n."""
-    choices = tuning.few_slots if n <= tuning.few_slots_size else tuning.slots
-    return min(next((slots for slots in choices if free <= slots), n), n)
-
-
 def fits(slots: int, free: Any, tuning: Tuning = DEFAULT) -> Any:
-    """Tell whether every free variable finds a slot, and at least a quarter of the slots is used.
-
-    Few slots are never too many.
-    """
+    """Tell whether all free variables find a slot, and a quarter of the slots (if many) is used."""
     roomy = slots > 2 * tuning.slots[0]
     return (free <= slots) & ((4 * free > slots) | (not roomy))
 
@@ -361,18 +364,12 @@ def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
     return progress._replace(state=state)
 
 
-def _fine_tolerance(program: QuadraticProgram, alpha: Array, ulps: float) -> Array:
-    scale = jnp.max(jnp.abs(program.hessian.diagonal()))
-    return fine_tolerance(alpha, program.linear, scale, ulps * jnp.finfo(alpha.dtype).eps)
-
-
 def _is_unbounded(program: QuadraticProgram, state: State, objective: Array) -> Array:
     hessian = program.hessian
     endless = jnp.isinf(program.upper) | jnp.isinf(program.lower)
     # A ridge bounds the objective; a variable without cost (a slack) does not change it.
     neutral = (hessian.diagonal() == 0) & (program.linear == 0)
     open_box = jnp.any(endless & (hessian.ridge_vector() == 0) & ~neutral)
-    largest, scale = jnp.max(jnp.abs(program.linear)), jnp.max(jnp.abs(hessian.diagonal()))
+    largest, eps = jnp.max(jnp.abs(program.linear)), jnp.finfo(state.alpha.dtype).eps
     violation = gap(program, state.alpha, state.gradient)
-    eps = jnp.finfo(state.alpha.dtype).eps
-    return open_box & is_unbounded(objective, violation, largest, scale, eps)
+    return open_box & is_unbounded(objective, violation, largest, hessian.scale(), eps)

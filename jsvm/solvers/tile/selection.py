@@ -18,12 +18,13 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Float, Int
 
-from jsvm._typing import Array
-from jsvm.numerics.reductions import index_of_max
+from jsvm._typing import Array, Number, Vector
+from jsvm.numerics.indexing import index_of_max
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import extremes
 
 Index = Int[Array, ""]
+Pair = tuple[Index, Index, Number]  # and its gain, or slope
 
 
 class PlanningMemory(NamedTuple):
@@ -35,13 +36,10 @@ class PlanningMemory(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a selection may look at.
+    """What a selection may look at; `recent` has the last pairs, newest first, −1 for none."""
 
-    `recent` holds the last working sets, the newest first; −1 where there was none yet.
-    """
-
-    alpha: Float[Array, " n"]
-    gradient: Float[Array, " n"]
+    alpha: Vector
+    gradient: Vector
     recent: Int[Array, "m 2"]
     memory: PlanningMemory | None
 
@@ -85,12 +83,11 @@ def truncated_gain(
 @runs_in_kernel
 def most_violating(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
     """Most violating pair (Glasmachers 2008, eq. 4.5): the largest slope."""
+    alpha, G = state.alpha, state.gradient
 
-    def in_group(inside: Array | bool) -> tuple[Index, Index, Float[Array, ""]]:
-        i, up = index_of_max(jnp.where(_can_up(state, program) & inside, state.gradient, -jnp.inf))
-        j, down = index_of_max(
-            jnp.where(_can_down(state, program) & inside, -state.gradient, -jnp.inf)
-        )
+    def in_group(inside: Array | bool) -> Pair:
+        i, up = index_of_max(jnp.where((alpha < program.upper) & inside, G, -jnp.inf))
+        j, down = index_of_max(jnp.where((alpha > program.lower) & inside, -G, -jnp.inf))
         return i, j, up + down
 
     return _best_group(program, in_group)
@@ -167,15 +164,7 @@ SELECTIONS: dict[str, Selection] = {
 }
 
 
-def _can_up(state: State, program: QuadraticProgram) -> Array:
-    return state.alpha < program.upper
-
-
-def _can_down(state: State, program: QuadraticProgram) -> Array:
-    return state.alpha > program.lower
-
-
-def _curvatures(hessian: Tile, i: Index) -> Float[Array, " n"]:
+def _curvatures(hessian: Tile, i: Index) -> Vector:
     """Return the curvatures of all pairs with i, at least the rounding level."""
     diagonal = hessian.diagonal()
     curvature = diagonal[i] + diagonal - 2.0 * hessian.row(i)
@@ -185,15 +174,14 @@ def _curvatures(hessian: Tile, i: Index) -> Float[Array, " n"]:
 def _second_order(
     state: State, program: QuadraticProgram, gain: Callable[..., Array]
 ) -> tuple[Index, Index]:
-    hessian, G = program.hessian, state.gradient
+    alpha, G = state.alpha, state.gradient
 
-    def in_group(inside: Array | bool) -> tuple[Index, Index, Float[Array, ""]]:
-        i, steepest = index_of_max(jnp.where(_can_up(state, program) & inside, G, -jnp.inf))
+    def in_group(inside: Array | bool) -> Pair:
+        i, steepest = index_of_max(jnp.where((alpha < program.upper) & inside, G, -jnp.inf))
         slope = steepest - G
-        curvature = _curvatures(hessian, i)
-        room = jnp.minimum(program.upper[i] - state.alpha[i], state.alpha - program.lower)
-        gains = gain(slope, curvature, room)
-        usable = _can_down(state, program) & (slope > 0) & inside
+        room = jnp.minimum(program.upper[i] - alpha[i], alpha - program.lower)
+        gains = gain(slope, _curvatures(program.hessian, i), room)
+        usable = (alpha > program.lower) & (slope > 0) & inside
         j, best = index_of_max(jnp.where(usable, gains, -jnp.inf))
         return i, j, best
 
@@ -203,7 +191,7 @@ def _second_order(
 def _related_maximum_gain(state: State, program: QuadraticProgram) -> tuple[Index, Index]:
     hessian, alpha, G = program.hessian, state.alpha, state.gradient
 
-    def with_partner(a: Index) -> tuple[Index, Index, Float[Array, ""]]:
+    def with_partner(a: Index) -> Pair:
         slope = G[a] - G
         curvature = _curvatures(hessian, a)
         room_if_up = jnp.minimum(program.upper[a] - alpha[a], alpha - program.lower)
@@ -221,8 +209,7 @@ def _related_maximum_gain(state: State, program: QuadraticProgram) -> tuple[Inde
 
 
 def _best_group(
-    program: QuadraticProgram,
-    in_group: Callable[[Array | bool], tuple[Index, Index, Float[Array, ""]]],
+    program: QuadraticProgram, in_group: Callable[[Array | bool], Pair]
 ) -> tuple[Index, Index]:
     best = in_group(program.members(0))
     for group in range(1, program.group_count):
@@ -230,9 +217,7 @@ def _best_group(
     return best[:2]
 
 
-def _better(
-    one: tuple[Index, Index, Float[Array, ""]], other: tuple[Index, Index, Float[Array, ""]]
-) -> tuple[Index, Index, Float[Array, ""]]:
+def _better(one: Pair, other: Pair) -> Pair:
     first = one[2] >= other[2]
     i, j = jnp.where(first, one[0], other[0]), jnp.where(first, one[1], other[1])
     return i, j, jnp.where(first, one[2], other[2])

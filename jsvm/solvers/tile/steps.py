@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Float, Int
 
-from jsvm._typing import Array
-from jsvm.numerics.reductions import index_of_max
+from jsvm._typing import Array, Number, Vector
+from jsvm.numerics.indexing import index_of_max
 from jsvm.problems import QuadraticProgram
+from jsvm.problems.certificate import gap, joachims
 from jsvm.solvers.tile.selection import (
     Index,
     PlanningMemory,
@@ -23,6 +24,7 @@ from jsvm.solvers.tile.selection import (
     second_order_truncated,
     truncated_gain,
 )
+from jsvm.solvers.tuning import Tuning
 
 ETA = 0.9  # Glasmachers 2008, Algorithm 7.2
 OVERSHOOT = 1.1  # Glasmachers 2008, section 7.2.3
@@ -37,14 +39,12 @@ class Move(NamedTuple):
     memory: PlanningMemory | None
 
 
+Measure = Callable[[QuadraticProgram, Vector, Vector], Number]
 Step = Callable[[State, QuadraticProgram, Selection], Move]
 
 
 class Line(NamedTuple):
-    """The line through α along e_i − e_j: slope, curvature and the interval [low, high] of μ.
-
-    A curvature below `floor` is rounding error.
-    """
+    """The line along e_i − e_j: slope, curvature (rounding below `floor`), interval of μ."""
 
     slope: Array
     curvature: Array
@@ -66,7 +66,7 @@ def line(state: State, program: QuadraticProgram, i: Index, j: Index) -> Line:
     )
 
 
-def newton_step(line: Line) -> Float[Array, ""]:
+def newton_step(line: Line) -> Number:
     """Return μ̂ = l/q; ±∞ along a line without curvature (Glasmachers 2008, 4.3.3)."""
     curved = line.curvature > line.floor
     flat = jnp.where(line.slope == 0, 0.0, jnp.sign(line.slope) * jnp.inf)
@@ -99,23 +99,12 @@ def planning_ahead(state: State, program: QuadraticProgram, select: Selection) -
     plan = memory.free & possible
     mu = jnp.where(plan, planned, standard)
     finite = jnp.where(jnp.isfinite(newton) & (newton != 0), newton, 1.0)
-    return Move(
-        i,
-        j,
-        mu,
-        PlanningMemory(
-            planned=plan,
-            free=~plan & (standard == newton),
-            trusted=jnp.abs(mu / finite - 1.0) <= ETA,
-        ),
-    )
+    free, trusted = ~plan & (standard == newton), jnp.abs(mu / finite - 1.0) <= ETA
+    return Move(i, j, mu, PlanningMemory(plan, free, trusted))
 
 
-STEPS: dict[str, Step] = {
-    "plain": plain,
-    "overshoot": overshoot,
-    "planning_ahead": planning_ahead,
-}
+STEPS: dict[str, Step] = {"plain": plain, "overshoot": overshoot, "planning_ahead": planning_ahead}
+MEASURES: dict[str, Measure] = {"gap": gap, "joachims": joachims}
 
 
 def _scaled_newton(
@@ -156,11 +145,8 @@ def _select_with_candidates(
 
 def _plan(
     state: State, program: QuadraticProgram, i: Index, j: Index, now: Line
-) -> tuple[Float[Array, ""], Array]:
-    """Return the step of largest double-step gain (eqs. 7.3, 7.4), and whether there is one.
-
-    Only steps that stay inside the box count, the planned one included.
-    """
+) -> tuple[Number, Array]:
+    """Return the step of the best double step in the box (eqs. 7.3, 7.4), and if there is one."""
     pairs: Int[Array, "m 2"] = state.recent[:-1]
     known = pairs[:, 0] >= 0
     a, b = jnp.maximum(pairs[:, 0], 0), jnp.maximum(pairs[:, 1], 0)
@@ -191,3 +177,24 @@ def _plan(
     inside = (now.low < mu1) & (mu1 < now.high) & (low2 < mu2) & (mu2 < high2)
     best, largest = index_of_max(jnp.where(known & regular & inside, gain, -jnp.inf))
     return mu1[best], largest > -jnp.inf
+
+
+class Recipe(NamedTuple):
+    """The strategies, and the number of slots of a block step."""
+
+    select: Selection
+    step: Step
+    measure: Measure
+    planning: int  # working sets that planning ahead looks back at
+    run: int  # pair steps between two block steps
+    slots: int  # 0: no block steps
+    largest: int  # free variables for which a block step is taken before the last one
+    elastic: bool  # stop and ask for other slots where they do not fit; else use the first ones
+    polish: bool  # a block step also when the violation has passed
+    low_rank: bool  # block steps look for free variables that depend on others
+    tuning: Tuning
+
+    @property
+    def runs_in_kernel(self) -> bool:
+        """Whether selection and step declare that a kernel of machine code may hold them."""
+        return all(getattr(rule, "runs_in_kernel", False) for rule in (self.select, self.step))

@@ -6,6 +6,8 @@ bounded number of steps, or when the number of free variables asks for another n
 next one goes on from there.
 """
 
+import math
+import time
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,55 +18,39 @@ import numpy as np
 
 from jsvm.numerics.arrays import check_finite
 from jsvm.numerics.memory import borrow, give_back
-from jsvm.problems import QuadraticProgram, Tile
+from jsvm.problems import Dense, QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
-from jsvm.solvers.canonical import Layout, canonical
-from jsvm.solvers.monitor import Facts, facts_of
+from jsvm.solvers.canonical import Layout, canonical, has_low_rank, innermost
+from jsvm.solvers.monitor import Facts, Pace, facts_of
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.engine import CompiledLoop, Counts, unpacked_certificate
-from jsvm.solvers.tile.loop import Limits, Progress, advance, begin, best_point, slots_for
-from jsvm.solvers.tile.recipe import Recipe
-from jsvm.solvers.tuning import Tuning
+from jsvm.solvers.tile.loop import Limits, Progress, advance, begin, best_point, resumed
+from jsvm.solvers.tile.steps import Recipe
+from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
 class WholeTile:
-    """The host loop around one tile; see :class:`jsvm.solvers.monitor.Work`.
-
-    Parameters
-    ----------
-    program : QuadraticProgram
-        Padded.
-    layout : Layout
-        Where its variables are.
-    start : array or None
-        A feasible point, padded.
-    solver : SMO
-    kernel_rows : int
-        Rows of the kernel matrix that are computed for it.
-    """
+    """The host loop around one padded program, whose matrix has so many kernel rows."""
 
     def __init__(
-        self,
-        program: QuadraticProgram,
-        layout: Layout,
-        start: Any,
-        solver: SMO,
-        kernel_rows: int,
+        self, program: QuadraticProgram, layout: Layout, start: Any, solver: SMO, kernel_rows: int
     ) -> None:
         self.status, self.kernel_rows = Status.RUNNING, kernel_rows
         self.steps = self.newton_steps = 0
         self._program, self._start, self._layout, self._solver = program, start, layout, solver
         slots = slots_for(2, program.size, solver.tuning)
-        self._engine = CompiledLoop(solver.recipe(slots, elastic=True))
+        low_rank = has_low_rank(program)
+        self._engine = CompiledLoop(solver.recipe(slots, elastic=True, low_rank=low_rank))
         self._tile: Any = None
+        self._pace = Pace()
         self._progress: Any = None
         self._found: tuple[np.ndarray, Certificate] | None = None
 
-    def round(self) -> None:
-        """Advance by one turn."""
-        solver, tuning = self._solver, self._solver.tuning
-        turn, budget = turn_of(self._program.size, tuning), solver.step_budget
+    def round(self, seconds: float = math.inf) -> None:
+        solver, tuning, begun = self._solver, self._solver.tuning, time.perf_counter()
+        turn = self._pace.steps(seconds, turn_of(self._program.size, tuning))
+        budget = solver.step_budget
         limit = np.int32(min(self.steps, budget - turn) + turn)
         if self._tile is None:
             n = self._program.size
@@ -74,6 +60,7 @@ class WholeTile:
             self._tile, self._start, self._progress, Limits(solver.tol, limit, budget)
         )
         counts = Counts.fetched(counts)
+        self._pace.note(counts.steps - self.steps, time.perf_counter() - begun)
         self._found = unpacked_certificate(np.asarray(numbers), self._program.group_count)
         self.steps, self.newton_steps = counts.steps, counts.newton_steps
         self.status = Status(counts.status)
@@ -82,18 +69,25 @@ class WholeTile:
         if counts.free:
             slots = slots_for(counts.free, self._program.size, tuning)
             self._engine = CompiledLoop(self._engine.recipe._replace(slots=slots))
+        if self.status == Status.STALLED and self._may_have_low_rank():
+            self._engine = CompiledLoop(self._engine.recipe._replace(low_rank=True))
+            self._progress = resumed(self._progress)
+            self.status = Status.RUNNING
+
+    def _may_have_low_rank(self) -> bool:
+        """Tell whether block steps have not looked for dependent variables of a given matrix."""
+        given = isinstance(innermost(self._program.hessian), Dense)
+        recipe = self._engine.recipe
+        return given and recipe.slots > 0 and not recipe.low_rank
 
     def facts(self) -> Facts:
-        """Return the numbers of the last turn."""
         alpha, certificate = self._last()
         return facts_of(self, certificate.violation, certificate.objective, alpha)
 
     def point(self) -> np.ndarray:
-        """Return α in the order of the variables."""
         return np.asarray(self._last()[0], float)[self._layout.places]
 
     def solution(self) -> Solution:
-        """Return the best point, in the order of the variables, with its certificate."""
         alpha, certificate = self._last()
         alpha = alpha[self._layout.places]
         return Solution.of(alpha, certificate, self, self.kernel_rows, int(self.status))
@@ -113,6 +107,12 @@ class WholeTile:
         return self._found
 
 
+def slots_for(free: int, n: int, tuning: Tuning = DEFAULT) -> int:
+    """Return the number of slots for `free` free variables out of n."""
+    choices = tuning.few_slots if n <= tuning.few_slots_size else tuning.slots
+    return min(next((slots for slots in choices if free <= slots), n), n)
+
+
 def turn_of(size: int, tuning: Tuning) -> int:
     """Return the number of pair steps between two looks of the host."""
     return max(tuning.shortest_turn, int(tuning.turn_work / size))
@@ -128,7 +128,7 @@ def solve_traced(problem: QuadraticProgram, solver: SMO, start: Any) -> Solution
             f"{tuning.largest_traced}; call solve outside of them: jax.grad works there, too"
         )
     slots = min(program.size, solver.slots, tuning.traced_slots)
-    recipe = solver.recipe(slots, elastic=False)
+    recipe = solver.recipe(slots, elastic=False, low_rank=has_low_rank(program))
     alpha = None if start is None else restore.split(jnp.asarray(start))
     tile, progress = start_whole(program, alpha, recipe)
     budget = jnp.int32(solver.step_budget)

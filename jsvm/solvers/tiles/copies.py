@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.numerics.equal_rows import equal_rows
+from jsvm.numerics.arrays import equal_rows
 from jsvm.problems import FromKernel, QuadraticProgram, Repeated
 from jsvm.solvers.canonical import innermost
 from jsvm.solvers.tuning import Tuning
@@ -22,17 +22,7 @@ from jsvm.solvers.tuning import Tuning
 
 @dataclass(frozen=True)
 class Copies:
-    """Which examples of a program are copies of which.
-
-    Parameters
-    ----------
-    program : QuadraticProgram
-        With all of them.
-    first : integer array of shape (m,)
-        One example of every kind.
-    kind : integer array of shape (n,)
-        The kind of every example.
-    """
+    """One example of every kind (`first`), and the kind of every example of the program."""
 
     program: QuadraticProgram
     first: np.ndarray
@@ -94,7 +84,7 @@ class Copies:
 def copies_in(program: QuadraticProgram, tuning: Tuning) -> Copies | None:
     """Return the copies in a canonical program; None if they are too few to be worth merging."""
     inner = innermost(program.hessian)
-    if not isinstance(inner, FromKernel) or inner.size**2 < tuning.fewest_copied_entries:
+    if not isinstance(inner, FromKernel):
         return None
     X, n = np.asarray(inner.X), inner.size
     fewest = max(tuning.fewest_copied_entries / n, tuning.smallest_copied_share * n)

@@ -11,35 +11,38 @@ Glasmachers (2008) with large working sets:
 
 Rows of the kernel matrix are computed only for variables that moved, and kept (`rows.py`). The tile
 is solved in the *change* of α, so its rounding errors are those of the change. α and G live on the
-host in float64; the device works in the dtype asked for. In float32 success is declared only on a
-gradient computed in float64; if that gradient still violates, the loop goes on from it, which is
-iterative refinement. For the same reason a tile without block steps is one of float32 as long as
-the gap is not small: half the bytes are half the time.
+host in float64; success is declared only on a gradient computed in float64, and if that violates,
+the loop goes on from it: iterative refinement. So a tile without block steps may be one of float32
+as long as the gap is not small: half the bytes are half the time.
 """
 
+import math
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 
-from jsvm._typing import Leaf
 from jsvm.numerics.arrays import check_finite
 from jsvm.precision import scope
-from jsvm.problems import QuadraticProgram
-from jsvm.problems.certificate import certify
+from jsvm.problems import QuadraticProgram, Tile
+from jsvm.problems.certificate import (
+    certify,
+    fine_tolerance,
+    is_better,
+    is_unbounded,
+    objective_rounding,
+)
+from jsvm.problems.program import restored_sums
 from jsvm.solvers.canonical import Layout, innermost
-from jsvm.solvers.monitor import Facts, facts_of
-from jsvm.solvers.rounding import fine_tolerance, is_unbounded, restored_sums
+from jsvm.solvers.monitor import Facts, Pace, facts_of
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.engine import CompiledLoop, Counts, WorkingSet, newton_on_all
-from jsvm.solvers.tiles.exact_sum import ExactSum
-from jsvm.solvers.tiles.rows import Rows
+from jsvm.solvers.tiles.rows import ExactSum, Rows
 from jsvm.solvers.tiles.sources import source_of
 from jsvm.solvers.tiles.square import Square
 from jsvm.solvers.tiles.working_set import Vectors, View, choose, look
@@ -49,28 +52,10 @@ STEPS_PER_VARIABLE = 50  # pair steps on one tile: rounds are cheaper than a stu
 
 
 class Decomposition:
-    """The host loop over tiles; see :class:`jsvm.solvers.monitor.Work`.
-
-    Parameters
-    ----------
-    program : QuadraticProgram
-        Canonical.
-    layout : Layout
-        Where its variables are.
-    start : array or None
-        A feasible point.
-    solver : SMO
-    dtype : dtype
-        Of kernel rows and tiles.
-    """
+    """The host loop over tiles of a canonical program; rows and tiles are in `dtype`."""
 
     def __init__(
-        self,
-        program: QuadraticProgram,
-        layout: Layout,
-        start: np.ndarray | None,
-        solver: SMO,
-        dtype: np.dtype,
+        self, program: QuadraticProgram, layout: Layout, start: Any, solver: SMO, dtype: np.dtype
     ) -> None:
         self.solver, self.layout, self.tuning = solver, layout, solver.tuning
         self.vectors = vectors = Vectors.of(program, layout, start)
@@ -89,7 +74,7 @@ class Decomposition:
         self.steps = self.newton_steps = 0
         self._free_solved, self._newton_gap, self._polishes = False, self.tuning.newton_gap, 0
         self._crowd, self._least = 2 * len(vectors.alpha) + 1, self.tuning.tiles[0]
-        self._refreshes = self._idle = 0
+        self._refreshes, self._idle, self._pace = 0, 0, Pace()
         self._random = np.random.default_rng(0)
         self._smallest_gap = np.inf
         self._best = np.inf, np.inf, vectors.alpha.copy()  # objective, gap, point
@@ -97,7 +82,6 @@ class Decomposition:
 
     @property
     def kernel_rows(self) -> int:
-        """Rows of the kernel matrix that were computed."""
         return self.rows.computed
 
     @property
@@ -115,12 +99,21 @@ class Decomposition:
         self._subtract(used, v.alpha[used], self.exact_sum, np.ones(len(used), bool))
         self._fresh = True
         self._view = self._look()
-        if v.objective < self._best[0]:
+        if self._is_better():
             self._best = v.objective, self.gap, v.alpha.copy()
 
-    def round(self) -> None:
+    def _is_better(self) -> bool:
+        """Tell whether the present point is better than the best one so far."""
+        v, (objective, gap, _) = self.vectors, self._best
+        if math.isinf(objective):
+            return True
+        rounding = objective_rounding(v.alpha, v.linear, self._scale, np.finfo(float).eps)
+        return bool(is_better(v.objective, self.gap, objective, gap, rounding))
+
+    def round(self, seconds: float = math.inf) -> None:
         """Solve one tile, or pass judgement."""
         view, before = self._view, self.vectors.objective
+        begun, steps = time.perf_counter(), self.steps
         if view.gap <= self.solver.tol:
             self._finish(view)
         elif self.steps >= self.solver.step_budget:
@@ -129,7 +122,9 @@ class Decomposition:
             self._newton_gap = 0.1 * view.gap
             self._solve_free(view)
         else:
-            self._solve_tile(view, max(self.tuning.tile_fraction * view.gap, 0.5 * self.solver.tol))
+            wanted = max(self.tuning.tile_fraction * view.gap, 0.5 * self.solver.tol)
+            self._solve_tile(view, wanted, seconds)
+            self._pace.note(self.steps - steps, time.perf_counter() - begun)
         self._view = self._look()
         after = self.vectors.objective
         if self._is_unbounded(after):
@@ -143,15 +138,12 @@ class Decomposition:
             self._judge_stall()
 
     def facts(self) -> Facts:
-        """Return the numbers of the last round."""
         return facts_of(self, self.gap, self.vectors.objective, self.vectors.alpha)
 
     def point(self) -> np.ndarray:
-        """Return α in the order of the variables."""
         return self.vectors.alpha[self.layout.places]
 
     def solution(self) -> Solution:
-        """Return the best point, in the order of the variables, with its certificate in float64."""
         with scope(DOUBLE):
             certificate = jax.device_get(_certify(*self._best_point()))
         return Solution.of(self.point(), certificate, self, self.kernel_rows, int(self.status))
@@ -161,27 +153,29 @@ class Decomposition:
         v = self.vectors
         if not self._fresh:
             self.refresh()
-        objective, _, alpha = self._best
-        if self.status != Status.CONVERGED and objective < v.objective:
+        objective, gap, alpha = self._best
+        if self.status != Status.CONVERGED and (objective, gap) != (v.objective, self.gap):
             v.alpha = alpha
             self.refresh()
         doubled = self.ridge is None or len(v.alpha) > self.rows.size
-        hessian = RidgeOnly(np.zeros_like(v.alpha) if doubled else self.ridge)
+        ridge = np.zeros_like(v.alpha) if doubled else self.ridge
+        hessian = Tile(None, None, ridge, None)  # a certificate asks for nothing else
         program = QuadraticProgram(hessian, v.linear, v.lower, v.upper, v.groups, v.totals)
         return program, v.alpha, v.gradient
 
     def release(self) -> None:
-        """Return rows, tiles and points to the memory pool; do not use afterwards."""
         for holder in {self.rows, self.square, self.rough}:
             holder.release()
         self.rows.source.release()
 
-    def _solve_tile(self, view: View, wanted: float) -> None:
+    def _solve_tile(self, view: View, wanted: float, seconds: float = math.inf) -> None:
         """Bring the gap of a working set down to `wanted`."""
         free = len(view.free)
         tuning, most = self.tuning, self.tuning.tile_slots[-1]
         fitting = (s for s in tuning.tile_slots if s >= tuning.slots_per_free * free)
-        slots = next(fitting, most if free <= most else 0)
+        # Where a basis of the free variables finds room, the others go to bounds.
+        low_rank = self.rows.source.rank + len(self.vectors.totals) < most
+        slots = next(fitting, most if free <= most or low_rank else 0)
         square = self.rough if slots == 0 and view.gap > self._rough_gap else self.square
         size = self._tile_size(view, len(square.variables))
         # A variety of violators saves rounds, the worst ones alone save rows.
@@ -191,13 +185,14 @@ class Decomposition:
         complete = len(view.free) + len(view.outside) <= size
         if slots and complete and view.gap <= tuning.finishing_gap * self.solver.tol:
             wanted = min(wanted, self._fine_tolerance)  # Newton steps go there at once
-        limit = min(self.solver.step_budget - self.steps, STEPS_PER_VARIABLE * size)
-        recipe = self.solver.recipe(slots, elastic=False)
-        recipe = recipe._replace(polish=False, largest=recipe.slots)
+        in_time = self._pace.steps(seconds, STEPS_PER_VARIABLE * size)
+        limit = min(self.solver.step_budget - self.steps, in_time)
+        recipe = self.solver.recipe(slots, elastic=False, low_rank=low_rank)
+        recipe = recipe._replace(polish=False, largest=size if low_rank else recipe.slots)
         tile = self._tile(square, view)
         aim = square.dtype.type(wanted)
-        end = CompiledLoop(recipe).relax(tile, None, aim, np.int32(limit))
-        self._move(some, *end, tile)
+        change, counts = CompiledLoop(recipe).relax(tile, None, aim, np.int32(limit))
+        self._move(some, change, counts, tile)
         self._free_solved = False
 
     def _look(self) -> View:
@@ -261,11 +256,7 @@ class Decomposition:
         return self.solver.block and 2 <= len(view.free) <= most
 
     def _newton_is_better(self, view: View) -> bool:
-        """Tell whether a Newton step on all free variables is due.
-
-        It is where they are too many for block steps within a tile, once the gap is small, and
-        again whenever it is ten times smaller.
-        """
+        """Tell whether a Newton step is due: too many free for block steps, and a small gap."""
         many = len(view.free) > self.tuning.largest_explicit
         return bool(many and self._newton_is_possible(view) and view.gap <= self._newton_gap)
 
@@ -275,8 +266,8 @@ class Decomposition:
         size = max(self._size_for(free), len(self.square.variables))
         some = self.square.arrange(view.free, size)
         tile = self._tile(self.square, view)
-        end = newton_on_all(tile, min(size, -(-free // step) * step), self.tuning)
-        self._move(some, *end, tile)
+        change, counts = newton_on_all(tile, min(size, -(-free // step) * step), self.tuning)
+        self._move(some, change, counts, tile)
         self._free_solved = True
 
     def _judge_stall(self) -> None:
@@ -380,15 +371,3 @@ class Decomposition:
 @jax.jit
 def _certify(program: QuadraticProgram, alpha: Any, gradient: Any) -> Any:
     return certify(jax.tree.map(jnp.asarray, program), alpha, gradient)
-
-
-@register_dataclass
-@dataclass(frozen=True, eq=False)
-class RidgeOnly:
-    """What a certificate asks of Q, where the kernel part is known from the gradient."""
-
-    ridge: Leaf
-
-    def ridge_vector(self) -> Any:
-        """Return the part of the diagonal that is not the kernel's."""
-        return self.ridge

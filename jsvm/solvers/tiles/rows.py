@@ -1,10 +1,9 @@
 """Kernel rows on the device: computed in blocks, once, and kept within a budget of bytes.
 
 A large block of rows becomes a slab of its own, small ones fill a slab one after the other. When
-the budget is full, the slab that was not used for the longest time makes room. If the budget does
-not hold all rows, those that will hardly be asked for again are not kept at all. The solver asks
-for sums of rows, Σ c_k K[k, :]; they are taken row by row from the slabs, at the cost of one read
-of each row.
+the budget is full, the slab that was not used for the longest time makes room. If it does not hold
+all rows, those that will hardly be asked for again are not kept. The solver asks for sums of rows,
+Σ c_k K[k, :], at the cost of one read of each row.
 """
 
 from dataclasses import dataclass
@@ -16,12 +15,15 @@ import numpy as np
 from jax import lax
 
 from jsvm._typing import Array
-from jsvm.numerics.arrays import repeat_first
+from jsvm.numerics.arrays import product, repeat_first
 from jsvm.numerics.indexing import UNROLL, add_rows
 from jsvm.numerics.memory import borrow, give_back
-from jsvm.numerics.products import product
-from jsvm.solvers.tiles.sources import Source
+from jsvm.precision import scope
+from jsvm.solvers.canonical import Layout
+from jsvm.solvers.tiles.sources import Source, source_of
 from jsvm.solvers.tuning import DEFAULT, Tuning
+
+DOUBLE = np.dtype("float64")
 
 
 @dataclass
@@ -35,28 +37,10 @@ class Slab:
 
 
 class Rows:
-    """The rows of one matrix.
-
-    Parameters
-    ----------
-    source : Source
-        Where the entries come from.
-    size : int
-        Number of rows and columns.
-    dtype : dtype
-        Of the rows.
-    budget : float
-        Bytes for rows that are kept.
-    tuning : Tuning
-    """
+    """The rows of one square matrix; `budget` is in bytes of rows that are kept."""
 
     def __init__(
-        self,
-        source: Source,
-        size: int,
-        dtype: np.dtype,
-        budget: float | int,
-        tuning: Tuning = DEFAULT,
+        self, source: Source, size: int, dtype: np.dtype, budget: float, tuning: Tuning = DEFAULT
     ) -> None:
         self.source, self.size, self.dtype, self.tuning = source, size, dtype, tuning
         self.computed = 0
@@ -111,10 +95,7 @@ class Rows:
     def sum(
         self, some: np.ndarray, coefficients: np.ndarray, passing: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return Σ_k coefficients[k] · K[some[k], :]; an index may occur more than once.
-
-        `passing` marks those whose rows will hardly be asked for again.
-        """
+        """Return Σ_k coefficients[k] · K[some[k], :]; rows marked `passing` need not be kept."""
         self._clock += 1
         self._drop_deleted()
         weights = np.bincount(some, coefficients, self.size)
@@ -144,13 +125,10 @@ class Rows:
                 del self._slabs[home]
 
     def _is_tight(self, more: int) -> bool:
-        """Tell whether, of so many more rows, passing ones should not be kept.
-
-        New memory for an entry costs as much time as computing it from some hundred features.
-        """
-        used = sum(slab.height for slab in self._slabs.values())
+        """Tell whether passing rows should not be kept; `more` is the number of all new ones."""
+        # New memory for an entry costs as much time as computing it from some hundred features.
         expensive = self.source.features > self.tuning.expensive_features
-        roomy = expensive and used + more <= self.tuning.roomy_share * self._affordable
+        roomy = expensive and self._used() + more <= self.tuning.roomy_share * self._affordable
         return self._affordable < self.size and not roomy
 
     def _add_known(self, total: Any, some: np.ndarray, weights: np.ndarray) -> Any:
@@ -196,7 +174,7 @@ class Rows:
         """Return these rows, padded to a block, and the total with their weighted sum added."""
         examples, weights = self._padded_block(some, weights)
         memory = borrow((len(examples), self.size), self.dtype)
-        return self.source.apply(_as_new, memory, examples, None, total, weights)
+        return self.source.apply(_written, memory, examples, None, total, weights, None)
 
     def _padded_block(self, some: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return both padded to a block; the padding has no weight."""
@@ -232,16 +210,36 @@ class Rows:
         self._slabs[self._count] = Slab(height, last_use=self._clock)
         return self._count
 
+    def _used(self) -> int:
+        return sum(slab.height for slab in self._slabs.values())
+
     def _make_room(self, height: int) -> None:
         """Make room for rows: drop the slabs that were not used for the longest time."""
-        while self._slabs and height > self._affordable - sum(
-            slab.height for slab in self._slabs.values()
-        ):
+        while self._slabs and self._used() + height > self._affordable:
             oldest = min(self._slabs, key=lambda home: self._slabs[home].last_use)
             self._home[self._home == oldest] = -1
             rows = self._slabs.pop(oldest).rows
             if rows is not None:
                 give_back(rows)
+
+
+class ExactSum:
+    """Computes the rows anew from the user's data; they are not kept, as they would fill memory."""
+
+    def __init__(self, hessian: Any, layout: Layout, tuning: Tuning) -> None:
+        self._hessian, self._layout, self._tuning = hessian, layout, tuning
+        self._source: Source | None = None
+
+    def sum(self, some: np.ndarray, coefficients: np.ndarray, passing: np.ndarray) -> np.ndarray:
+        """Return Σ_k coefficients[k] · K[some[k], :]."""
+        with scope(DOUBLE):
+            if self._source is None:
+                self._source = source_of(self._hessian, self._layout, DOUBLE)
+            budget = self._tuning.exact_bytes
+            rows = Rows(self._source, self._layout.examples, DOUBLE, budget, self._tuning)
+            total = rows.sum(some, coefficients, passing)
+            rows.release()
+            return total
 
 
 def _padded(
@@ -256,15 +254,13 @@ def _padded(
     return padded_places, padded_weights, np.int32(count)
 
 
-def _as_new(memory: Any, rows: Any, total: Any, weights: Any) -> tuple[Any, Any]:
-    """Return the rows, in the memory given, and the total with their weighted sum added."""
-    return rows, total + product(weights, rows)
-
-
 def _written(slab: Any, rows: Any, total: Any, weights: Any, begin: Any) -> tuple[Any, Any]:
-    """Return the slab with the rows written to it, and the total with their weighted sum added."""
-    slab = lax.dynamic_update_slice(slab, rows, (begin, jnp.int32(0)))
-    return slab, total + product(weights, rows)
+    """Return the slab with the rows from `begin` on, and the total with their weighted sum added.
+
+    If `begin` is None the slab is nothing but memory for the rows.
+    """
+    written = rows if begin is None else lax.dynamic_update_slice(slab, rows, (begin, jnp.int32(0)))
+    return written, total + product(weights, rows)
 
 
 _add_rows = jax.jit(add_rows)

@@ -4,20 +4,22 @@ A source gives parts K[some, others] of the matrix, and updates an array by a pa
 trace the source, computing the part and the update are one program.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 
-from jsvm._typing import Array, Leaf
+from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels import Kernel
-from jsvm.kernels.preparation import prepared, release, storage_dtype
+from jsvm.kernels.distances import Points
+from jsvm.kernels.whole_numbers import are_whole, exact_points, exact_widths
 from jsvm.numerics.arrays import cast, widened
+from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import Dense, FromKernel
 from jsvm.solvers.canonical import Layout
 
@@ -31,6 +33,11 @@ class Source:
     features: int  # of a point: what an entry costs to compute
     matrix: Any = None  # K as a whole, if it is in memory
     traceable: ClassVar[bool] = True
+
+    @property
+    def rank(self) -> int | float:
+        """The largest rank that K can have; ∞ if unknown."""
+        return math.inf
 
     def entries(self, some: Any, others: Any) -> Any:
         """Return K[some, others], inside of a program if the source is traceable."""
@@ -52,8 +59,7 @@ class Source:
         """Return memory of the pool to it; do not use the source afterwards."""
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class KernelSource(Source):
     """k(X, X), from points prepared once."""
 
@@ -66,14 +72,18 @@ class KernelSource(Source):
         """Prepare the points, which are in their `storage_dtype`."""
         return cls(kernel, prepared(kernel, X, dtype), X.shape[1])
 
+    @property
+    def rank(self) -> int | float:
+        return self.kernel.rank(self.features)
+
     def entries(self, some: Any, others: Any) -> Any:
-        """Return k of some of the points and others."""
         others = self.points if others is None else _take(self.points, others)
         return self.kernel.between(_take(self.points, some), others)
 
     def release(self) -> None:
-        """Return the memory of the points to the pool."""
-        release(self.points)
+        if isinstance(self.points, Points):
+            for coordinates in jax.tree.leaves(self.points.coordinates):
+                give_back(coordinates)
 
 
 class HostSource(Source):
@@ -85,12 +95,10 @@ class HostSource(Source):
         self.kernel, self.X, self.features = kernel, jnp.asarray(X, dtype), X.shape[1]
 
     def entries(self, some: Any, others: Any) -> Any:
-        """Return k of some of the points and others."""
         return self.kernel(self.X[some], self.X if others is None else self.X[others])
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class MatrixSource(Source):
     """A matrix in memory."""
 
@@ -98,7 +106,6 @@ class MatrixSource(Source):
     features: int = field(default=0, metadata={"static": True})
 
     def entries(self, some: Any, others: Any) -> Any:
-        """Read them."""
         return self.matrix[some] if others is None else self.matrix[some[:, None], others[None, :]]
 
 
@@ -129,3 +136,25 @@ def _apply(update: Update, target: Any, source: Source, some: Any, others: Any, 
 @partial(jax.jit, static_argnums=0, donate_argnums=1, keep_unused=True)
 def _update(update: Update, target: Any, part: Any, rest: tuple) -> Any:
     return update(target, part, *rest)
+
+
+def storage_dtype(kernel: Kernel, X: np.ndarray, dtype: np.dtype) -> np.dtype:
+    """Return the type in which :func:`prepared` wants the points `X` of a matrix in `dtype`."""
+    exact = exact_widths(kernel, X.shape[1], dtype) and are_whole(X)
+    return np.dtype(np.float32) if exact else dtype
+
+
+def prepared(kernel: Kernel, X: Any, dtype: np.dtype) -> Any:
+    """Return the points for ``kernel.between`` in `dtype`; `X` is stored in `storage_dtype`."""
+    if X.dtype != dtype:
+        points = exact_points(X)
+        if points is not None:
+            return points
+        X = jnp.asarray(X, dtype)
+    return _prepare(borrow(X.shape, X.dtype) if kernel.prepares_points else None, kernel, X)
+
+
+@partial(jax.jit, donate_argnums=0, keep_unused=True)
+def _prepare(memory: Any, kernel: Kernel, X: Any) -> Any:
+    """Prepare points, in the memory given."""
+    return kernel.prepare(X)

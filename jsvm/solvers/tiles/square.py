@@ -18,15 +18,7 @@ from jsvm.solvers.tiles.rows import Rows
 
 
 class Square:
-    """K on the examples of a working set, in an order of its own.
-
-    Parameters
-    ----------
-    rows : Rows
-        Where the entries come from.
-    dtype : dtype
-        Of the entries.
-    """
+    """K on the examples of a working set, in an order of its own."""
 
     def __init__(self, rows: Rows, dtype: np.dtype) -> None:
         self.rows, self.dtype = rows, dtype
@@ -34,10 +26,7 @@ class Square:
         self.matrix: Any = None
 
     def arrange(self, some: np.ndarray, size: int) -> np.ndarray:
-        """Bring in the variables `some`; return the variable in each of `size` places, −1 if none.
-
-        The example of a variable is its index modulo the number of examples.
-        """
+        """Bring in some variables; return the one in each of `size` places, −1 for none."""
         wanted = np.zeros(1 + max(some.max(initial=0), self.variables.max(initial=0)), bool)
         wanted[some] = True
         if size != len(self.variables):
@@ -53,10 +42,7 @@ class Square:
         return self.variables
 
     def _resize(self, size: int, wanted: np.ndarray) -> None:
-        """Grow around what is there, or keep what is wanted of it.
-
-        The bytes of the matrix are part of the budget of rows.
-        """
+        """Grow around what is there, or keep what is wanted; reserve its bytes among the rows."""
         self.rows.reserve(self, size * size * self.dtype.itemsize)
         present, resized, before = len(self.variables), np.full(size, -1), self.matrix
         if 0 < present < size:

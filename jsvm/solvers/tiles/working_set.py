@@ -29,15 +29,8 @@ class Vectors:
         if start is None:
             with scope(np.dtype("float64")):
                 start = np.asarray(program.feasible_point())
-        return cls(
-            linear=layout.spread(program.linear),
-            lower=layout.spread(program.lower),
-            upper=layout.spread(program.upper),
-            groups=layout.spread(program.groups, np.int32),
-            totals=np.asarray(program.totals, float),
-            alpha=layout.spread(start),
-            gradient=layout.spread(program.linear),
-        )
+        linear, *others = layout.vectors(program, float)
+        return cls(linear, *others, alpha=layout.spread(start), gradient=linear.copy())
 
     @property
     def objective(self) -> float:

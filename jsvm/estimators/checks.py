@@ -1,9 +1,10 @@
-"""Training data: the fast path past scikit-learn's validation, and arrays of other libraries.
+"""Checks of parameters and of training data, and arrays of other libraries.
 
 scikit-learn's checks of a good array take longer than the fit of a small machine. Arrays that pass
 these checks without doubt skip them; everything else, right or wrong, is left to scikit-learn.
 """
 
+import numbers
 from typing import Any
 
 import jax
@@ -21,11 +22,6 @@ def are_plain(
 
     The keywords are those of ``validate_data``; an unknown one sends the data to scikit-learn.
     `y_numeric` makes no difference: only numeric targets are plain.
-
-    Examples
-    --------
-    >>> are_plain(np.ones((3, 2)), np.array([0, 1, 1])), are_plain([[1.0]]), are_plain(np.ones(3))
-    (True, False, False)
     """
     if type(X) is not np.ndarray or X.dtype not in FLOATS or X.ndim != 2 or others:
         return False
@@ -81,10 +77,7 @@ def encoded(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _are_plain(y: np.ndarray) -> bool:
-    """Tell whether these are labels without doubt: few whole numbers.
-
-    scikit-learn's check takes longer than to fit a small machine.
-    """
+    """Tell whether these are labels without doubt: few whole numbers."""
     if y.ndim != 1 or y.dtype.kind not in "iuf":
         return False
     low, high = y.min(initial=0), y.max(initial=0)
@@ -132,3 +125,52 @@ def against_rest(codes: np.ndarray, classes: int) -> np.ndarray:
     """Return targets ±1: of two classes one row, the second is +1; else each against the rest."""
     chosen = np.arange(1, 2) if classes == 2 else np.arange(classes)
     return np.where(codes[None, :] == chosen[:, None], 1.0, -1.0)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return a number in (0, 1]; raise ValueError otherwise."""
+    if not _is_number(value) or not 0 < float(value) <= 1:
+        raise ValueError(f"{name}={value!r} must be in (0, 1]")
+    return float(value)
+
+
+def at_least(name: str, value: Any, least: float) -> float:
+    """Return a finite number not below `least`; raise ValueError otherwise."""
+    if not _is_number(value) or not least <= float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a finite number >= {least}")
+    return float(value)
+
+
+def costs(C: Any, n: int) -> np.ndarray:
+    """Return one cost an example from one number or n of them; raise ValueError if they are bad."""
+    if np.ndim(C) == 0:
+        return np.full(n, positive_cost(C))
+    values = np.asarray(C, float)
+    if values.shape != (n,) or not (values > 0).all():
+        raise ValueError(f"C must hold {n} positive numbers, one an example, or be one number")
+    return values
+
+
+def positive_cost(C: Any) -> float:
+    """Return C as a float; raise ValueError if it is no positive number."""
+    if not _is_number(C) or not float(C) > 0:
+        raise ValueError(f"C={C!r} must be a positive number (np.inf for a hard margin)")
+    return float(C)
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return a whole number not below `least`; raise ValueError otherwise."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number >= {least}")
+    return int(value)
+
+
+def one_of(name: str, value: Any, known: tuple[Any, ...]) -> Any:
+    """Return one of the known values; raise ValueError otherwise."""
+    if not isinstance(value, str | None) or value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {known}")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

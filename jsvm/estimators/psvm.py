@@ -1,4 +1,4 @@
-"""What the estimators of the Potential SVM share.
+"""Classification and regression with the Potential SVM.
 
     f(x) = Σ_j α_j (K_xj − m_j)/s_j + b        (Hochreiter & Obermayer 2004, eq. 32 and 20)
 
@@ -17,17 +17,16 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, validate_data
 
 from jsvm import problems
-from jsvm.estimators.columns import Columns, normalised_columns
+from jsvm.estimators import checks
+from jsvm.estimators.columns import ColumnEstimator, Columns, axes, centers, check_rows, normalise
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import KernelEstimator, numbered
-from jsvm.estimators.parameters import at_least, one_of, positive_cost
-from jsvm.estimators.row_choices import axes, centers, check_rows, given_points
-from jsvm.estimators.training_data import FLOATS, from_device
-from jsvm.kernels.sparse import is_sparse
+from jsvm.numerics.arrays import is_sparse
 from jsvm.precision import working_dtype
 from jsvm.problems.matrix_data import SCALINGS, MatrixData, as_matrix_data
 from jsvm.solvers import PSMO, Solution
@@ -35,7 +34,7 @@ from jsvm.solvers.potential import PsvmFamily
 
 
 @estimator
-class PotentialMachine(KernelEstimator):
+class PotentialMachine(ColumnEstimator, KernelEstimator):
     """A Potential SVM; the targets are left to the concrete classes.
 
     Parameters
@@ -56,17 +55,6 @@ class PotentialMachine(KernelEstimator):
     epsilon : float
         Threshold of correlation: a row object enters if its column has a larger product with the
         residual. It is in units of y; with scaling='length' it grows with √n.
-    scaling : {'length', 'variance'}
-        Columns have mean zero and length one, or variance one as in Hochreiter & Obermayer 2004:
-        the same machines, with ε √n times as large and C √n times as small.
-    cache_size : float
-        Megabytes for K; a larger one is computed block by block.
-    max_iter : int
-        Budget of steps of each machine; −1 is an automatic, finite one.
-    time_limit : float or None
-        Seconds for each machine.
-    solver : PSMO or None
-        Full configuration of the solver; replaces `tol`, `cache_size`, `max_iter` and `time_limit`.
     progress : bool
         Show a bar with gap, objective, support features and columns of K.
     random_state : int, RandomState or None
@@ -96,14 +84,12 @@ class PotentialMachine(KernelEstimator):
         Steps of the solver for each machine, and whether it failed to converge (0 or 1).
     """
 
-    _solver_type: ClassVar[Any] = PSMO
     _numbers: ClassVar = ("dual_coef_", "intercept_", "column_mean_", "column_scale_")
 
     rows: Any = "samples"
     n_rows: Any = None
     C: Any = 100.0
     epsilon: Any = 0.1
-    scaling: Any = "length"
     random_state: Any = None
 
     @property
@@ -114,10 +100,10 @@ class PotentialMachine(KernelEstimator):
     def _check_parameters(self) -> PSMO:
         """Return the solver; raise ValueError if a parameter is bad."""
         check_rows(self.rows, self.n_rows, self._precomputed)
-        positive_cost(self.C)
-        at_least("epsilon", self.epsilon, 0.0)
-        one_of("scaling", self.scaling, SCALINGS)
-        return self._configured_solver()
+        checks.positive_cost(self.C)
+        checks.at_least("epsilon", self.epsilon, 0.0)
+        checks.one_of("scaling", self.scaling, SCALINGS)
+        return super()._check_parameters()
 
     def _train(
         self,
@@ -128,17 +114,18 @@ class PotentialMachine(KernelEstimator):
         factors: np.ndarray,
         solver: PSMO,
     ) -> None:
-        """Train one machine for each row of `targets` on the examples that are present.
-
-        Weights are copies in everything; times `factors` in the training only.
-        """
+        """Train one machine for each row of `targets`; `factors` of the weights count only here."""
         X = X.astype(np.float64, copy=False)
         K, Z, examples = self._relations(X, weight)
         costs, C = weight * factors, float(self.C)
         names = present if examples else np.arange(K.shape[1])
-        columns = normalised_columns(K, self.scaling, costs, solver.cache_size * 1e6)
+        columns = normalise(K, self.scaling, costs, solver.cache_size * 1e6)
         varies = columns.scale > 0
-        self._note_dropped(names[~varies], len(names))
+        self.dropped_ = names[~varies].astype(np.int32)
+        if not varies.all():
+            count = f"{len(self.dropped_)} of {len(names)}"
+            message = f"{count} columns of K are constant and were dropped; see dropped_"
+            warnings.warn(message, UserWarning, stacklevel=3)
         bounds = np.where(varies, C * costs if examples else C, 0.0)
         self._report(self._solve_each(columns, targets, bounds, solver), solver)
 
@@ -152,10 +139,7 @@ class PotentialMachine(KernelEstimator):
         self.column_mean_, self.column_scale_ = columns.mean[used], columns.scale[used]
 
     def _relations(self, X: Any, weight: np.ndarray) -> tuple[MatrixData, Any, bool]:
-        """Return K, the row objects if they are points, and whether these are the examples.
-
-        Sets `kernel_`, and `row_objects_` if they are made.
-        """
+        """Return K, row objects that are points, and whether they are examples; set `kernel_`."""
         rows = check_rows(self.rows, self.n_rows, self._precomputed)
         vars(self).pop("row_objects_", None)
         if self._precomputed or rows == "features":
@@ -165,24 +149,15 @@ class PotentialMachine(KernelEstimator):
         if rows == "samples":
             Z = X
         elif rows is None:
-            Z = given_points(from_device(self.rows), X.shape[1])
+            accepted: Any = {"dtype": np.float64, "accept_sparse": "csr", "input_name": "rows"}
+            Z = check_array(checks.from_device(self.rows), **accepted)
+            if Z.shape[1] != X.shape[1]:
+                raise ValueError(f"rows has {Z.shape[1]} features, X has {X.shape[1]}")
+        elif rows == "axes":
+            self.row_objects_ = Z = axes(X, weight, self.n_rows)
         else:
-            if rows == "axes":
-                Z = axes(X, weight, self.n_rows)
-            else:
-                Z = centers(X, weight, self.n_rows, self.random_state)
-            self.row_objects_ = Z
+            self.row_objects_ = Z = centers(X, weight, self.n_rows, self.random_state)
         return as_matrix_data((self.kernel_, X, Z)), Z, rows == "samples"
-
-    def _note_dropped(self, dropped: np.ndarray, count: int) -> None:
-        self.dropped_ = dropped.astype(np.int32)
-        if len(dropped):
-            warnings.warn(
-                f"{len(dropped)} of {count} columns of K are constant and were dropped; "
-                "see dropped_",
-                UserWarning,
-                stacklevel=4,
-            )
 
     def _solve_each(
         self, columns: Columns, targets: np.ndarray, bounds: np.ndarray, solver: PSMO
@@ -211,7 +186,7 @@ class PotentialMachine(KernelEstimator):
         check_is_fitted(self)
         if not isinstance(self.kernel_, str):
             return super()._values(X)
-        machine, values = self._predictor().machine, self._columns(from_device(X))
+        machine, values = self._predictor().machine, self._columns(checks.from_device(X))
         if is_sparse(values):
             return values @ machine.coefficients + machine.bias
         return (values - self.column_mean_) @ machine.coefficients + self.intercept_
@@ -219,20 +194,113 @@ class PotentialMachine(KernelEstimator):
     def _columns(self, X: Any) -> Any:
         """Return the columns of the support features, of all columns or of only these."""
         accept: Any = "csr" if self.kernel_ == "features" else False
-        values = check_array(X, dtype=FLOATS, accept_sparse=accept)
+        values = check_array(X, dtype=checks.FLOATS, accept_sparse=accept)
+        what = "relations to all row objects, or to the {} support features"
+        chosen = self._of_support(values, self.support_, what)
         if values.shape[1] == self.n_features_in_:
             validate_data(self, X, reset=False, skip_check_array=True)  # names of features
-            return values[:, self.support_]
-        if values.shape[1] != len(self.support_):
-            raise ValueError(
-                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input: relations to all row objects, or to "
-                f"the {len(self.support_)} support features, in the order of support_"
-            )
+            return chosen
         names, known = _get_feature_names(X), getattr(self, "feature_names_in_", None)
         if names is not None and known is not None and any(names != known[self.support_]):
             raise ValueError(
                 "The feature names should match those that were passed during fit: all of them, "
                 "or those of support_, in that order"
             )
-        return values
+        return chosen
+
+
+@estimator
+class PSVC(ClassifierMixin, PotentialMachine):
+    """Potential support vector classifier (Hochreiter & Obermayer 2004, section 2.4.4).
+
+    ½αᵀKᵀKα − yᵀKα + ε‖α‖₁ is minimised over −C ≤ α ≤ C for a matrix K of the relations between
+    examples and row objects, of any shape, with normalised columns, and y = ±1; the decision
+    function is Kα plus the mean of y. K need not be symmetric or definite. Of more than two classes
+    each has a machine that tells it from the rest, all on the same K.
+
+    Parameters
+    ----------
+    epsilon : float
+        Threshold of correlation: a row object enters if its column has a larger product with the
+        residual, which is at most √n with scaling='length'.
+    class_weight : dict, 'balanced' or None
+        Factors of the weights of all examples of a class. They count as copies, too, with one
+        exception: `gamma`, the centres and the axes depend on `sample_weight` only.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, in the order of the machines.
+    dual_coef_ : array of shape (machines, n_support)
+        Their α; there is one machine for two classes, otherwise one a class.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> round(PSVC().fit(X, y).score(X, y), 2)
+    0.98
+    """
+
+    epsilon: Any = 0.03
+    class_weight: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PSVC":
+        """Train on the rows of `X` (a measured matrix for 'precomputed') with labels `y`.
+
+        The arguments are those of :meth:`SVC.fit`. With rows='samples' a row object has the weight
+        of its example; columns of a measured matrix and features are not examples and have none.
+        """
+        solver = self._check_parameters()
+        X, y = self._read(X, y, ensure_min_samples=2)
+        self.classes_, codes = checks.encoded(y)
+        weight = self._weights(X, sample_weight)
+        factors = checks.class_factors(self.class_weight, self.classes_, y, codes, weight)
+        present = np.flatnonzero(weight * factors > 0)
+        codes, weight, factors = codes[present], weight[present], factors[present]
+        checks.check_presence(self.classes_, codes)
+        targets = checks.against_rest(codes, len(self.classes_))
+        self._train(
+            checks.present_rows(X, present, False), present, targets, weight, factors, solver
+        )
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return decision values: (n,) for two classes, else one column a class."""
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted labels."""
+        values = self.decision_function(X)
+        winners = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+
+@estimator
+class PSVR(RegressorMixin, PotentialMachine):
+    """Potential support vector regression (Hochreiter & Obermayer 2004, section 2.4.5).
+
+    The program is that of :class:`PSVC` for real y, the predictor Kα plus the mean of y. With C = ∞
+    this is the lasso on the normalised columns of K.
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 6.0, 40)[:, None]
+    >>> machine = PSVR().fit(X, np.sin(X[:, 0]))
+    >>> round(machine.score(X, np.sin(X[:, 0])), 2)
+    0.99
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PSVR":
+        """Train on the rows of `X` with targets `y`; see :meth:`PSVC.fit`."""
+        solver = self._check_parameters()
+        X, y = self._read(X, y, y_numeric=True)
+        X, weight, present = self._present(X, self._weights(X, sample_weight))
+        targets = np.asarray(y, np.float64)[None, present]
+        self._train(X, present, targets, weight, np.ones(len(weight)), solver)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted values."""
+        return self._values(X)[:, 0]
