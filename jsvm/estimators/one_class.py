@@ -21,6 +21,9 @@ ROUNDING = 1e-12  # relative, of kernel values and their sums
 class OneClassSVM(OutlierMixin, KernelMachine):
     """Support of a distribution: a half-space in feature space that holds most of the examples.
 
+    The gap is compared with tol·min(1, νW max K_ii), W being the sum of the weights: a small ν is
+    solved as exactly as a large one.
+
     Parameters
     ----------
     nu : float in (0, 1]

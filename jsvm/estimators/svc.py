@@ -68,7 +68,7 @@ class NuSVC(Classifier):
     below. Weights, also those of classes, count as numbers of copies: with unbalanced classes
     ``class_weight="balanced"`` makes every ν up to one feasible. (LIBSVM ignores class weights
     here.) Where ν is infeasible, the largest feasible one takes its place, with a warning. (LIBSVM
-    fails.)
+    fails.) The gap is compared with tol·min(1, νW max K_ii), W being the sum of the weights.
 
     Parameters
     ----------

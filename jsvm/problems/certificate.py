@@ -20,9 +20,11 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from jsvm._typing import Array, Number, Scalar, Vector
+from jsvm.numerics.arrays import namespace
 from jsvm.numerics.indexing import largest
 from jsvm.problems.program import QuadraticProgram
 
+RAY_ULPS = 64.0  # units of rounding of αᵀQα within which there is no curvature
 CONSTRAINT_ULPS = 1e4  # units of rounding within which a constraint holds
 
 
@@ -152,6 +154,17 @@ def fine_tolerance(alpha: Vector, linear: Vector, scale: Scalar, unit: Scalar) -
     return unit * (abs(linear).max() + abs(alpha).max() * scale)
 
 
+def gap_unit(linear: Vector, totals: Float[Array, " g"], scale: Scalar) -> Any:
+    """Return u ≤ 1: a solution has a gap of at most u·tol; `scale` is max |Q_ii|.
+
+    G has the unit of l: one for classes, that of the targets for regression, and u = 1. Where l = 0
+    (ν-SVC, one-class) |G_i| ≤ max Q_jj Σ_g |c_g|, and u is that bound if it is less than one.
+    """
+    xp = namespace(linear, totals)
+    bound = scale * abs(totals).sum()
+    return xp.where((linear == 0).all() & (bound > 0), xp.minimum(bound, 1.0), 1.0)
+
+
 def objective_rounding(alpha: Vector, linear: Vector, scale: Scalar, eps: Scalar) -> Scalar:
     """Return the usual rounding error of the objective; `scale` is max |Q_ii|."""
     return eps * (scale * (alpha * alpha).sum() + (abs(alpha) * abs(linear)).sum())
@@ -174,3 +187,23 @@ def is_unbounded(
     is below the rounding error of the data. `largest` is max |l_i|, `scale` max |Q_ii|.
     """
     return (-objective * eps * scale > largest**2) & (gap > 0)
+
+
+def is_endless(
+    program: Any, alpha: Vector, gradient: Vector, scale: Scalar, ridge: Any, eps: Scalar
+) -> Any:
+    """Tell whether α, taken as a direction, proves that the objective has no minimum.
+
+    If every α_i ≠ 0 has no bound on its side and the sums are zero, tα is feasible for all t ≥ 0,
+    and f(tα) = ½t²q − t lᵀα with q = αᵀQα = αᵀ(l − G): there is no minimum if q < 0, or if q = 0
+    and lᵀα > 0. Rounding errors of K leave q uncertain by RAY_ULPS·eps·max |Q_ii|·‖α‖₁², but not
+    the share of a ridge. Of a hard margin 4q/‖α‖₁² is the squared distance of two points, one in
+    the hull of either class: at distance zero they cannot be separated.
+    """
+    bounded = ((alpha > 0) & (program.upper < jnp.inf)) | ((alpha < 0) & (program.lower > -jnp.inf))
+    feasible = (~bounded).all() & (program.totals == 0).all()
+    size, towards = abs(alpha).sum(), (alpha * program.linear).sum()
+    q, rounding = towards - (alpha * gradient).sum(), RAY_ULPS * eps * scale * size * size
+    surely = 4 * towards > (abs(alpha) * abs(program.linear)).sum()
+    flat = (q <= rounding) & surely & ((ridge * alpha) == 0).all()
+    return feasible & ((q < -rounding) | flat) & (size > 0)

@@ -8,16 +8,20 @@ cancels in G_i, so an error of `c` units of rounding in Qα is at most c·eps·�
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
+from jsvm.numerics.arrays import cast
 from jsvm.precision import at_once, scope
 from jsvm.problems.hessian import Dense, FromKernel, Repeated
 from jsvm.problems.potential import Normal
 from jsvm.problems.program import QuadraticProgram
 
 BLOCK_ROWS = 512
+in_double = partial(cast, dtype=np.dtype("float64"))
 EPS = float(np.finfo(float).eps)
 ROUNDING = 16 * EPS
 KERNEL_ULPS = 64.0  # error of an entry of K: squared distances by products lose some digits
@@ -155,9 +159,12 @@ def _image(hessian: Any, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     ridge = np.zeros(len(alpha))
     if isinstance(hessian, Repeated):
         first, second = np.split(alpha, 2)
-        inner, part, error = _image(hessian.hessian, first + second)
+        inner, part, _ = _image(hessian.hessian, first + second)
         inner = inner + part * (first + second)
-        return np.tile(inner, 2), ridge, np.tile(error, 2) + ROUNDING * np.abs(np.tile(inner, 2))
+        # A solver may add up the copies of an example one by one, although they cancel.
+        _, _, error = _image(hessian.hessian, np.abs(first) + np.abs(second))
+        error = error + ROUNDING * part * (np.abs(first) + np.abs(second))
+        return np.tile(inner, 2), ridge, np.tile(error + ROUNDING * np.abs(inner), 2)
     used = np.flatnonzero(alpha)
     weights, ulps = alpha[used], KERNEL_ULPS + SUM_ULPS * np.log2(2 + len(used))
     if isinstance(hessian, Normal):  # K is L × P, Q = KᵀK
@@ -168,12 +175,12 @@ def _image(hessian: Any, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
         image, error = every @ output, 2 * ulps * EPS * (np.abs(every) @ size)
         return image, ridge, error
     if isinstance(hessian, FromKernel):
-        X, kernel = np.asarray(hessian.X), hessian.kernel
+        X, kernel = np.asarray(hessian.X, float), hessian.kernel
         starts = range(0, len(used), BLOCK_ROWS)
         blocks = [used[start : start + BLOCK_ROWS] for start in starts]
         image, size = np.zeros(len(alpha)), np.zeros(len(alpha))
         for block in blocks:
-            K = _numbers(lambda rows=block: kernel(X[rows], X))
+            K = _numbers(lambda rows=block: jax.tree.map(in_double, kernel)(X[rows], X))
             image, size = image + alpha[block] @ K, size + np.abs(alpha[block]) @ np.abs(K)
     else:
         assert isinstance(hessian, Dense)

@@ -114,7 +114,8 @@ def nu_svc(
     """½‖w‖² − νWρ + Σ w_i ξ_i with y_i f(x_i) ≥ ρ − ξ_i and W = Σ w_i; one group for each class.
 
     Group 0 holds the positive examples. ρ = (λ₁ − λ₀)/2; dividing α and b by ρ gives a machine
-    with margin one. An example of weight w counts as w copies.
+    with margin one. An example of weight w counts as w copies. Solvers compare the gap with
+    tol·min(1, νW max K_ii), because G = −Kα is not larger than νW max K_ii.
 
     Examples
     --------
@@ -148,7 +149,8 @@ def check_nu(nu: Any, y: np.ndarray, weight: np.ndarray) -> None:
 def nu_svr(K: Gram, y: Real[Array, " n"], C: Cost, nu: Scalar) -> QuadraticProgram:
     """½‖w‖² + Σ C_i max(0, |f(x_i) − y_i| − ε) + ν ΣC_i ε, with ε chosen by ν; a group a side.
 
-    b = (λ₀ + λ₁)/2 and ε = (λ₀ − λ₁)/2; α is doubled as for :func:`epsilon_svr`.
+    b = (λ₀ + λ₁)/2 and ε = (λ₀ − λ₁)/2; α is doubled as for :func:`epsilon_svr`. As there, the gap
+    and `tol` have the unit of y.
 
     Examples
     --------
@@ -175,6 +177,9 @@ def nu_svr(K: Gram, y: Real[Array, " n"], C: Cost, nu: Scalar) -> QuadraticProgr
 
 def one_class(K: Gram, nu: Scalar, weight: Real[Array, " n"] | None = None) -> QuadraticProgram:
     """½‖w‖² − νWρ + Σ w_i max(0, ρ − ⟨w, φ(x_i)⟩) with W = Σ w_i; the offset is b = λ = −ρ.
+
+    Solvers compare the gap with tol·min(1, νW max K_ii), because G = −Kα is not larger than
+    νW max K_ii.
 
     Examples
     --------

@@ -168,7 +168,7 @@ class SMOWork:
     @property
     def status(self) -> Status:
         status = self._level.status
-        found = status in (Status.CONVERGED, Status.STALLED)  # in float32: to be confirmed
+        found = status in (Status.CONVERGED, Status.STALLED, Status.UNBOUNDED)  # to be confirmed
         return Status.RUNNING if found and not self._is_confirmed else status
 
     @status.setter

@@ -15,10 +15,10 @@ _MESSAGES = {
     "MAX_STEPS": "the budget of pair steps ran out; raise max_steps (max_iter), raise tol, "
     "or scale the features",
     "STALLED": "no pair step moves the point any more although the gap is above tol: the limit of "
-    "the working precision, or of the selection rule; raise tol, use dtype='float64', "
-    "or another selection",
+    "the working precision, or of the selection rule; scale the features, lower C, raise tol, use "
+    "dtype='float64', or another selection",
     "UNBOUNDED": "the objective falls without limit; for a hard margin: the classes are not "
-    "separable by this kernel; use a finite C",
+    "separable by this kernel, to the working precision; use a finite C, or dtype='float64'",
     "TIME_LIMIT": "the time limit was reached; raise time_limit or continue from this solution",
     "INTERRUPTED": "interrupted; continue from this solution with start=",
 }

@@ -52,6 +52,23 @@ def test_a_false_duality_gap_is_found():
     assert any("duality_gap" in line for line in check(problem, lie).complaints)
 
 
+def test_points_in_float32_are_checked_in_float64():
+    X, y = chess(30)
+    problem = problems.c_svc((kernels.RBF(np.float32(2.0)), X.astype(np.float32)), y, 1e3)
+    report = check(problem, solve(problem), tol=1e-3)
+    assert report, report.complaints
+    assert report.violation_error < 1e-9
+
+
+def test_copies_that_cancel_count_for_the_error():
+    """α and α* of an example are both near C = 4e7: their sum is small, its rounding error not."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3))
+    problem = problems.nu_svr((kernels.RBF(0.5), X), X[:, 0] + rng.normal(size=30), 4e7, 0.4)
+    report = check(problem, solve(problem), tol=1e-3)
+    assert report, report.complaints
+
+
 def test_a_false_verdict_is_found():
     X, y = chess(14)
     problem = problems.c_svc((kernels.RBF(0.5), X), y, 100.0)

@@ -13,6 +13,7 @@ from references import gap as numpy_gap
 
 from jsvm import Machine, kernels, problems, solve
 from jsvm.numerics.arrays import bucket
+from jsvm.problems import check
 from jsvm.problems.certificate import gap, joachims
 from jsvm.solvers import SMO, Status, Tuning, solve_batch
 from jsvm.solvers.tile import loop, whole
@@ -185,6 +186,51 @@ def test_overlapping_classes_are_unbounded_for_a_linear_hard_margin():
     X, y = two_classes(np.random.default_rng(0), noise=2.0)
     s = solve(problems.hard_margin((kernels.Linear(), X), y))
     assert s.status == Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("size", [40, pytest.param(400, id="many tiles")])
+def test_an_indefinite_matrix_has_no_minimum_in_an_open_box(size):
+    solver = SMO(tuning=Tuning(largest_whole=256))
+    for seed in range(20 if size == 40 else 2):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(size, 3)), np.where(rng.random(size) < 0.5, 1.0, -1.0)
+        s = solve(problems.squared_svc(np.tanh(X @ X.T - 1), y, 50.0), solver)
+        assert s.status == Status.UNBOUNDED
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("gamma", [1e-3, 1e-2])
+def test_hulls_that_touch_to_rounding_are_not_separable(gamma, dtype):
+    """The hard margin has α of 1e13 and more: at that size rounding errors of K are margins."""
+    X, y = chess(40)
+    problem = problems.hard_margin((kernels.RBF(gamma), X / 4), y)
+    s = solve(problem, dtype=dtype)
+    assert s.status == Status.UNBOUNDED
+    assert s.steps < 1_000_000
+
+
+def test_a_narrow_margin_is_not_called_unbounded():
+    """Two points at a distance of 1e-6: α = 2e12, and a curvature of 1e-12."""
+    for distance in (1e-3, 1e-6):
+        X = np.array([[0.0], [distance]])
+        s = solve(problems.hard_margin((kernels.Linear(), X), np.array([1.0, -1.0])))
+        assert s.status == Status.CONVERGED
+        np.testing.assert_allclose(s.objective, -2 / distance**2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("level", ["one tile", "many tiles"])
+def test_the_tolerance_follows_the_unit_of_the_gradient(level, rng):
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    solver = SMO(tuning=Tuning(largest_whole=16)) if level == "many tiles" else SMO()
+    for kernel, nu in ((kernels.RBF(0.5), 1e-6), (1e-8 * kernels.RBF(0.5), 0.3)):
+        unit = nu * 40 * float(kernel.diagonal(X)[0])
+        for problem in (problems.one_class((kernel, X), nu), problems.nu_svc((kernel, X), y, nu)):
+            s = solve(problem, solver)
+            assert s.status == Status.CONVERGED
+            assert s.steps > 0
+            assert s.violation <= 1e-3 * unit
+            assert check(problem, s, tol=1e-3 * unit)
 
 
 def test_hard_margin_equals_a_large_cost():

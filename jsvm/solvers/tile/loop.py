@@ -27,7 +27,9 @@ from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import (
     fine_tolerance,
     gap,
+    gap_unit,
     is_better,
+    is_endless,
     is_unbounded,
     objective_rounding,
 )
@@ -183,6 +185,7 @@ def _turn(
 ) -> Progress:
     """A run of pair steps, a block step, and the verdict."""
     before, tuning, (tol, limit, budget) = progress, recipe.tuning, limits
+    tol = tol * gap_unit(program.linear, program.totals, program.hessian.scale())
     look = before.anchor.steps + max(tuning.look_steps, tuning.look_sweeps * program.size)
     limit = jnp.minimum(jnp.minimum(limit, budget), look)
     if recipe.slots:
@@ -226,7 +229,7 @@ def _turn(
     for condition, verdict in (  # later ones win
         ((progress.steps >= budget) & (progress.free == 0), Status.MAX_STEPS),
         (useless | (finishing & (idle | (attempts > tuning.max_attempts))), Status.STALLED),
-        (_is_unbounded(program, state, objective), Status.UNBOUNDED),
+        (_is_unbounded(program, state, objective, due), Status.UNBOUNDED),
         (finishing & (violation <= tol) & done & jnp.isfinite(objective), Status.CONVERGED),
     ):
         status = jnp.where(condition, jnp.int32(verdict), status)
@@ -340,6 +343,7 @@ def best_point(program: QuadraticProgram, progress: Progress) -> Vector:
     anchor = progress.anchor
 
     def better(alpha: Array) -> Array:
+        alpha = _with_sums(program, alpha)
         gradient = program.gradient(alpha)
         objective, violation = program.objective(alpha, gradient), gap(program, alpha, gradient)
         better = _is_better(program, alpha, objective, violation, anchor)
@@ -357,19 +361,25 @@ def fits(slots: int, free: Any, tuning: Tuning = DEFAULT) -> Any:
 
 def _refresh(program: QuadraticProgram, progress: Progress) -> Progress:
     """Restore the sums of the groups to rounding level and compute G from scratch."""
-    members = [program.members(group) for group in range(program.group_count)]
-    alpha = progress.state.alpha
-    alpha = restored_sums(alpha, program.lower, program.upper, members, program.totals)
+    alpha = _with_sums(program, progress.state.alpha)
     state = progress.state._replace(alpha=alpha, gradient=program.gradient(alpha))
     return progress._replace(state=state)
 
 
-def _is_unbounded(program: QuadraticProgram, state: State, objective: Array) -> Array:
-    hessian = program.hessian
+def _with_sums(program: QuadraticProgram, alpha: Array) -> Array:
+    members = [program.members(group) for group in range(program.group_count)]
+    return restored_sums(alpha, program.lower, program.upper, members, program.totals)
+
+
+def _is_unbounded(program: QuadraticProgram, state: State, objective: Array, fresh: Array) -> Array:
+    hessian, alpha, gradient = program.hessian, state.alpha, state.gradient
     endless = jnp.isinf(program.upper) | jnp.isinf(program.lower)
+    scale, ridge, eps = hessian.scale(), hessian.ridge_vector(), jnp.finfo(alpha.dtype).eps
     # A ridge bounds the objective; a variable without cost (a slack) does not change it.
     neutral = (hessian.diagonal() == 0) & (program.linear == 0)
-    open_box = jnp.any(endless & (hessian.ridge_vector() == 0) & ~neutral)
-    largest, eps = jnp.max(jnp.abs(program.linear)), jnp.finfo(state.alpha.dtype).eps
-    violation = gap(program, state.alpha, state.gradient)
-    return open_box & is_unbounded(objective, violation, largest, hessian.scale(), eps)
+    open_box = jnp.any(endless & (ridge == 0) & ~neutral)
+    largest, violation = jnp.max(jnp.abs(program.linear)), gap(program, alpha, gradient)
+    fallen = open_box & is_unbounded(objective, violation, largest, scale, eps)
+    overflown = jnp.any(endless) & ~jnp.isfinite(objective)
+    proven = fresh & is_endless(program, alpha, gradient, scale, ridge, eps)
+    return fallen | overflown | proven

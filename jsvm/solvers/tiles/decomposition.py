@@ -32,7 +32,9 @@ from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import (
     certify,
     fine_tolerance,
+    gap_unit,
     is_better,
+    is_endless,
     is_unbounded,
     objective_rounding,
 )
@@ -114,7 +116,7 @@ class Decomposition:
         """Solve one tile, or pass judgement."""
         view, before = self._view, self.vectors.objective
         begun, steps = time.perf_counter(), self.steps
-        if view.gap <= self.solver.tol:
+        if view.gap <= self._tol:
             self._finish(view)
         elif self.steps >= self.solver.step_budget:
             self.status = Status.MAX_STEPS
@@ -122,7 +124,7 @@ class Decomposition:
             self._newton_gap = 0.1 * view.gap
             self._solve_free(view)
         else:
-            wanted = max(self.tuning.tile_fraction * view.gap, 0.5 * self.solver.tol)
+            wanted = max(self.tuning.tile_fraction * view.gap, 0.5 * self._tol)
             self._solve_tile(view, wanted, seconds)
             self._pace.note(self.steps - steps, time.perf_counter() - begun)
         self._view = self._look()
@@ -183,7 +185,7 @@ class Decomposition:
         worst = 1.0 if expensive else tuning.worst_share
         some = square.arrange(choose(view, size, worst, self._random), size)
         complete = len(view.free) + len(view.outside) <= size
-        if slots and complete and view.gap <= tuning.finishing_gap * self.solver.tol:
+        if slots and complete and view.gap <= tuning.finishing_gap * self._tol:
             wanted = min(wanted, self._fine_tolerance)  # Newton steps go there at once
         in_time = self._pace.steps(seconds, STEPS_PER_VARIABLE * size)
         limit = min(self.solver.step_budget - self.steps, in_time)
@@ -236,10 +238,15 @@ class Decomposition:
                 return
         self.refresh()
         self._refreshes += 1
-        if self.gap <= self.solver.tol:
+        if self.gap <= self._tol:
             self.status = Status.CONVERGED
         elif self._refreshes > tuning.max_refreshes:
             self.status = Status.STALLED
+
+    @cached_property
+    def _tol(self) -> float:
+        v = self.vectors
+        return self.solver.tol * float(gap_unit(v.linear, v.totals, self._scale))
 
     @cached_property
     def _rough_gap(self) -> float:
@@ -276,23 +283,31 @@ class Decomposition:
         self.refresh()
         self._refreshes += 1
         self._idle = 0
-        if self.gap <= self.solver.tol:
+        if self.gap <= self._tol:
             self.status = Status.CONVERGED
         elif self.gap >= 0.5 * gap or self._refreshes > self.tuning.max_refreshes:
             self.status = Status.STALLED
 
     def _is_unbounded(self, objective: float) -> bool:
-        if not self._open_box or self._matrix is None:
+        v, eps = self.vectors, float(np.finfo(float).eps)
+        if not self._endless or self._matrix is None:
             return False
-        largest = np.abs(self.vectors.linear).max()
-        eps = float(np.finfo(float).eps)
-        return bool(is_unbounded(objective, self.gap, largest, self._scale, eps))
+        ridge = 0.0 if self.ridge is None else np.tile(self.ridge, len(v.alpha) // self.rows.size)
+        for fresh in (self._fresh, True):  # what a running G says is to be confirmed
+            if not is_endless(v, v.alpha, v.gradient, self._scale, ridge, eps):
+                break
+            if fresh:
+                return True
+            self.refresh()
+        largest = np.abs(v.linear).max()
+        fallen = is_unbounded(objective, self.gap, largest, self._scale, eps)
+        return bool(self.ridge is None and fallen)
 
     @cached_property
-    def _open_box(self) -> bool:
-        """Whether some variable has an infinite bound and nothing but the kernel to hold it."""
+    def _endless(self) -> bool:
+        """Whether some variable has an infinite bound."""
         v = self.vectors
-        return self.ridge is None and bool((np.isinf(v.upper) | np.isinf(v.lower)).any())
+        return bool((np.isinf(v.upper) | np.isinf(v.lower)).any())
 
     @cached_property
     def _scale(self) -> float:
