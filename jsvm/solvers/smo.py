@@ -2,9 +2,9 @@
 
 The user's program is made canonical, copies of examples are merged, and what is left is laid out in
 one of few sizes, so that nearby sizes share compiled programs. Small problems are solved on one
-tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). What one tile finds in
-float32 is confirmed by a decomposition, whose gradient is computed in float64: if it still violates
-there, it is solved again from that point.
+tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). In float32 a decomposition
+judges by a gradient in float64, one tile cannot: what it finds is confirmed by a decomposition. That
+is one in float64, as is the one that goes on where float32 makes no more progress.
 """
 
 import math
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jsvm.precision import scope
 from jsvm.problems import FromKernel, QuadraticProgram
 from jsvm.solvers.canonical import Layout, canonical, feasible_start, innermost, pad
 from jsvm.solvers.monitor import Facts, Work, check_limits
@@ -22,6 +23,7 @@ from jsvm.solvers.tile.steps import MEASURES, STEPS, Recipe, Step
 from jsvm.solvers.tiles.copies import copies_in
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
+DOUBLE = np.dtype("float64")
 MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
 LARGEST_COUNT = 2 * 10**9  # steps are counted in 32 bits
 
@@ -162,14 +164,15 @@ class SMOWork:
             start = None if start is None else self._copies.together(start)
         whole = self._program.size <= solver.tuning.largest_whole or not solver.block
         self._layout = Layout.of(self._program, shuffled=not whole)
-        self._is_confirmed = not whole or dtype == np.dtype("float64")
         self._level = self._whole_tile(start) if whole else self._decomposition(start)
+        self._is_certain = not whole or dtype == DOUBLE
 
     @property
     def status(self) -> Status:
         status = self._level.status
-        found = status in (Status.CONVERGED, Status.STALLED, Status.UNBOUNDED)  # to be confirmed
-        return Status.RUNNING if found and not self._is_confirmed else status
+        failed = status in (Status.STALLED, Status.UNBOUNDED) and self._dtype != DOUBLE
+        found = status == Status.CONVERGED and not self._is_certain
+        return Status.RUNNING if failed or found else status
 
     @status.setter
     def status(self, status: Status) -> None:
@@ -177,8 +180,9 @@ class SMOWork:
 
     def round(self, seconds: float = math.inf) -> None:
         if self._level.status != Status.RUNNING:
-            self._confirm(Status.RUNNING)
-        self._level.round(seconds)
+            self._go_on_in_double(Status.RUNNING)
+        with scope(self._dtype):
+            self._level.round(seconds)
 
     def facts(self) -> Facts:
         return self._level.facts()
@@ -187,9 +191,10 @@ class SMOWork:
         return self._restore.point(self._apart(self._level.point()))
 
     def solution(self) -> Solution:
-        if not self._is_confirmed:
-            self._confirm(self._level.status)
-        solution = self._level.solution()
+        if not self._is_certain:
+            self._go_on_in_double(self._level.status)
+        with scope(self._dtype):
+            solution = self._level.solution()
         return self._restore.join(replace(solution, alpha=self._apart(solution.alpha)))
 
     def release(self) -> None:
@@ -212,12 +217,12 @@ class SMOWork:
 
         return Decomposition(self._program, self._layout, start, self._solver, self._dtype)
 
-    def _confirm(self, status: Status) -> None:
-        """Go on from the point of the tile with a gradient in float64."""
-        tile = self._level
-        start = np.clip(tile.point(), self._program.lower, self._program.upper)
-        self._level = self._decomposition(start)
-        self._level.steps, self._level.newton_steps = tile.steps, tile.newton_steps
-        self._level.rows.computed, self._level.status = tile.kernel_rows, status
-        self._is_confirmed = True
-        tile.release()
+    def _go_on_in_double(self, status: Status) -> None:
+        """Replace the level by a decomposition in float64 that begins at its point."""
+        last, self._dtype, self._is_certain = self._level, DOUBLE, True
+        start = np.clip(last.point(), self._program.lower, self._program.upper)
+        with scope(DOUBLE):
+            self._level = self._decomposition(start)
+        self._level.steps, self._level.newton_steps = last.steps, last.newton_steps
+        self._level.rows.computed, self._level.status = last.kernel_rows, status
+        last.release()

@@ -284,6 +284,20 @@ def test_bounded_problems_are_not_called_unbounded(program):
     assert solve(program).status != Status.UNBOUNDED
 
 
+@pytest.mark.parametrize("level", ["one tile", "many tiles"])
+def test_what_float32_cannot_do_is_done_in_float64(level, rng):
+    X, y = chess(40)
+    target = X[:, 0] + rng.normal(size=40)
+    solver = SMO(tuning=Tuning(largest_whole=16)) if level == "many tiles" else SMO()
+    for problem in (
+        problems.nu_svr((kernels.RBF(0.5), X), target, 4e7, 0.4),
+        problems.hard_margin((kernels.RBF(0.1), X), y),
+    ):
+        s = solve(problem, solver, dtype="float32")
+        assert s.status == Status.CONVERGED
+        assert check(problem, s, tol=1e-3)
+
+
 # -- starts, budgets, interruption -----------------------------------------------------------------
 
 

@@ -131,7 +131,7 @@ class Decomposition:
         after = self.vectors.objective
         if self._is_unbounded(after):
             self.status = Status.UNBOUNDED
-        lower = after < before - 4 * np.finfo(float).eps * abs(before)
+        lower = after < before - 4 * float(np.finfo(self.rows.dtype).eps) * abs(before)
         # Near the end the objective is flat to rounding where the gap is not yet.
         nearer = self.gap < self._smallest_gap
         self._smallest_gap = min(self._smallest_gap, self.gap)
