@@ -2,9 +2,9 @@
 
 The user's program is made canonical, copies of examples are merged, and what is left is laid out in
 one of few sizes, so that nearby sizes share compiled programs. Small problems are solved on one
-tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). In float32 a decomposition
-judges by a gradient in float64, one tile cannot: what it finds is confirmed by a decomposition. That
-is one in float64, as is the one that goes on where float32 makes no more progress.
+tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). In float32 many tiles judge
+by a gradient in float64, one tile cannot: what it finds is confirmed by a decomposition in float64.
+Another one goes on where float32 makes no more progress.
 """
 
 import math
