@@ -3,6 +3,8 @@
 import argparse
 import csv
 from array import array
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,11 @@ def training_data(options: argparse.Namespace) -> tuple[Matrix, np.ndarray]:
     X, y = read_examples(options, precomputed=options.kernel == "precomputed")
     if y is None:
         raise ValueError(f"--label {options.label}: training needs labels")
+    if options.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"{options.data}: the kernel matrix of the training examples must be square, not "
+            f"{X.shape[0]} × {X.shape[1]}; give every line a value for every example"
+        )
     if options.type not in CLASSIFIERS:
         return X, y
     whole = (y == np.rint(y)) & (np.abs(y) < 2**31)
@@ -169,6 +176,15 @@ def folds(y: np.ndarray, options: argparse.Namespace) -> list[tuple[np.ndarray, 
     if options.type in CLASSIFIERS:
         order = order[np.argsort(y[order], kind="stable")]
     return train_and_test(deal(order, count))
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """Put the file before errors of estimators, which do not know where their data are from."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def interrupted(machine: Any) -> bool:

@@ -28,15 +28,16 @@ def run(arguments: list[str]) -> int:
         parser.error(f"select varies C, which {given.type} does not have")
     X, y = fitting.training_data(given)
     has_gamma = "gamma" in KERNEL_PARAMETERS[given.kernel]
-    result = search.cross_validate(
-        fitting.build(given, C=1.0, gamma="auto", probability=False, progress=False),
-        X,
-        y,
-        cv=fitting.folds(y, given),
-        C=given.cost,
-        gamma=given.gamma if has_gamma else None,
-        progress=options.shows_progress(given),
-    )
+    with fitting.errors_name(given.data):
+        result = search.cross_validate(
+            fitting.build(given, C=1.0, gamma="auto", probability=False, progress=False),
+            X,
+            y,
+            cv=fitting.folds(y, given),
+            C=given.cost,
+            gamma=given.gamma if has_gamma else None,
+            progress=options.shows_progress(given),
+        )
     score = "accuracy" if given.type in CLASSIFIERS else "R2"
     if given.json:
         options.print_json({"score": score, "folds": given.folds, **_facts(result, has_gamma)})

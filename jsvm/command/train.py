@@ -36,7 +36,8 @@ def run(arguments: list[str]) -> int:
         probability=bool(given.probability),
         progress=options.shows_progress(given) and given.folds is None,
     )
-    return (_train if given.folds is None else _cross_validate)(given, machine, X, y)
+    with fitting.errors_name(given.data):
+        return (_train if given.folds is None else _cross_validate)(given, machine, X, y)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -72,7 +72,10 @@ def load_data(
     if precomputed:
         serials, rows = lines.split_serials(rows)
         _check_serials(path, serials, int(rows.indices.max(initial=0)))
-    X = to_csr(rows, n_features).astype(dtype, copy=False)
+    with np.errstate(over="ignore"):
+        X = to_csr(rows, n_features).astype(dtype, copy=False)
+    if not np.isfinite(X.data).all():
+        raise ValueError(f"{path}: a value is too large for dtype={dtype}; read it as float64")
     if dense and (needed := _dense_bytes(X)) > DENSE_BYTES:
         raise ValueError(
             f"{path}: {X.shape[0]} × {X.shape[1]} dense numbers take {needed / 2**30:.1f} GiB, "

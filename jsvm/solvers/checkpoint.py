@@ -12,6 +12,7 @@ import numpy as np
 
 from jsvm.numerics.arrays import is_sparse
 from jsvm.problems import QuadraticProgram, SparseMatrix
+from jsvm.solvers.canonical import feasible_start
 
 
 class Checkpoint:
@@ -24,7 +25,7 @@ class Checkpoint:
         self.path = path if path.suffix == ".npz" else path.with_name(path.name + ".npz")
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint={str(path)!r}: there is no folder {self.path.parent}")
-        self._fingerprint, self._size = fingerprint(problem), problem.size
+        self._problem, self._fingerprint = problem, fingerprint(problem)
         self._last = time.perf_counter()
 
     def load(self) -> np.ndarray | None:
@@ -41,9 +42,10 @@ class Checkpoint:
                 f"checkpoint {self.path} belongs to another problem (data, kernel, C or weights "
                 "differ); delete it or give another path"
             )
-        if alpha.shape != (self._size,) or not np.isfinite(alpha).all():
-            raise ValueError(self._is_none(f"alpha is not {self._size} finite numbers"))
-        return alpha
+        try:
+            return feasible_start(alpha, self._problem)
+        except ValueError as error:
+            raise ValueError(self._is_none(str(error))) from None
 
     def _is_none(self, reason: str) -> str:
         return (

@@ -5,6 +5,8 @@ callback, and saves a checkpoint. Whatever stops a run, the best point so far is
 """
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -83,7 +85,11 @@ def facts_of(work: Any, violation: Any, objective: Any, alpha: np.ndarray) -> Fa
 
 
 class Monitor:
-    """Watches rounds: seconds, a bar, and a callback that stops the run by a true return value."""
+    """Watches rounds: seconds, a bar, and a callback that stops the run by a true return value.
+
+    Inside its context the first Ctrl-C waits until a round is over, as one that breaks off a round
+    loses the buffers that were donated. The second one does not wait.
+    """
 
     def __init__(
         self,
@@ -94,9 +100,26 @@ class Monitor:
     ) -> None:
         self.time_limit, self.callback, self.checkpoint = time_limit, callback, checkpoint
         self.history: list[dict[str, Any]] = []
+        self.interrupted = self._holds = False
         self._bar = _bar() if progress else None
         self._begun = time.perf_counter()
         self._counted = None if time_limit is None else Stopwatch()
+
+    def __enter__(self) -> "Monitor":
+        # Only the main thread gets signals; another handler than Python's own is left alone.
+        main = threading.current_thread() is threading.main_thread()
+        self._holds = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if self._holds:
+            signal.signal(signal.SIGINT, self._hold)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._holds:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _hold(self, *_: object) -> None:
+        self.interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def follow(self, work: Work) -> None:
         """Let the work go on until it ends or is stopped."""
@@ -111,6 +134,8 @@ class Monitor:
                 elif self.checkpoint is not None and work.status == Status.RUNNING:
                     self.checkpoint.save_now_and_then(work.point)
         except KeyboardInterrupt:
+            if self.interrupted:
+                raise
             work.status = Status.INTERRUPTED
         finally:
             if self._bar is not None:
@@ -128,7 +153,7 @@ class Monitor:
                 refresh=False,
             )
             self._bar.update()
-        if self.callback is not None and self.callback(facts):
+        if (self.callback is not None and self.callback(facts)) or self.interrupted:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self._seconds_left() <= 0 else None
 
@@ -209,7 +234,7 @@ def drive(
     """Solve a valid, concrete problem: from the checkpoint if there is one, else from the start."""
     saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
     # Even while JAX traces a function around it, this runs now.
-    with at_once(), scope(solver.precision(dtype)):
+    with monitor, at_once(), scope(solver.precision(dtype)):
         work = solver.begin(problem, start if saved is None else saved, dtype)
         solution = finish(work, monitor)
         work.release()
@@ -219,4 +244,7 @@ def drive(
 def finish(work: Work, monitor: Monitor) -> Solution:
     """Follow the work to its end, or until it is stopped; return its solution."""
     monitor.follow(work)
-    return replace(to_numpy(work.solution()), history=tuple(monitor.history))
+    solution = replace(to_numpy(work.solution()), history=tuple(monitor.history))
+    if monitor.interrupted:  # even after the last round: the caller wants to know
+        return replace(solution, status=0 * solution.status + int(Status.INTERRUPTED))
+    return solution

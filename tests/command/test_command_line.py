@@ -335,6 +335,16 @@ def test_help_has_examples(command, capsys):
     assert f"examples:\n  jsvm {command}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("train",), ("train", "-v", "2"), ("select", "-v", "2")])
+def test_errors_of_the_estimator_name_the_file(words, folder, capsys):
+    Path("few.txt").write_text("1 0:1 1:4\n-1 0:2 1:6\n1 0:3 1:6\n")
+    assert run(*words, "-t", "precomputed", "few.txt") == 1
+    assert f"jsvm {words[0]}: error: few.txt: " in capsys.readouterr().err
+    Path("one.txt").write_text("1 1:2\n")
+    assert run(*words, "one.txt") == 1
+    assert f"jsvm {words[0]}: error: one.txt: " in capsys.readouterr().err
+
+
 def test_interruption_ends_with_130(folder, capsys, monkeypatch):
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

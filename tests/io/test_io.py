@@ -443,6 +443,14 @@ def test_a_giant_index_costs_nothing_but_dense_is_refused(tmp_path):
     assert machine.n_features_in_ == 2_000_000_000
 
 
+def test_a_number_too_large_for_float32_is_refused(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("1 1:1e300\n")
+    assert load_data(path)[0][0, 0] == 1e300
+    with pytest.raises(ValueError, match=r"data\.txt: .* too large for dtype=float32"):
+        load_data(path, dtype=np.float32)
+
+
 def test_kernel_matrices(tmp_path):
     path = tmp_path / "kernel.txt"
     path.write_text("1 0:1 1:4 2:6\n-1 0:2 1:6 2:9\n")

@@ -1,5 +1,6 @@
 """The host loop that people like: bars, limits, interruption, callbacks, checkpoints."""
 
+import signal
 import time
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from problems_for_tests import chess, rbf
 from jsvm import SVC, kernels, problems, solve
 from jsvm.compilation import Stopwatch
 from jsvm.solvers import PSMO, SMO, Status, Tuning, checkpoint, monitor
+from jsvm.solvers.smo import SMOWork
 
 KERNEL = kernels.RBF(0.5)
 LEVELS = {
@@ -100,6 +102,58 @@ def test_interruption_before_the_first_round_is_over():
     s = solve(program(), callback=press)
     assert s.status == Status.INTERRUPTED
     assert np.isfinite(s.objective)
+
+
+class TestCtrlC:
+    @pytest.fixture(autouse=True)
+    def _handler_is_put_back(self):
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        yield
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_waits_until_the_round_is_over(self, level, monkeypatch):
+        round_of = SMOWork.round
+
+        def broken(self, seconds):
+            signal.raise_signal(signal.SIGINT)
+            round_of(self, seconds)
+
+        monkeypatch.setattr(SMOWork, "round", broken)
+        s = solve(program(), LEVELS[level])
+        assert s.status == Status.INTERRUPTED
+        assert len(s.history) == 1
+        assert problems.check(program(), s)
+
+    def test_at_the_very_end_is_not_lost(self, monkeypatch):
+        solution_of = SMOWork.solution
+
+        def late(self):
+            signal.raise_signal(signal.SIGINT)
+            return solution_of(self)
+
+        monkeypatch.setattr(SMOWork, "solution", late)
+        s = solve(program())
+        assert s.status == Status.INTERRUPTED
+        assert s.violation <= 1e-3
+
+    def test_the_second_one_does_not_wait(self):
+        def press(_):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            solve(program(), callback=press)
+        assert solve(program()).status == Status.CONVERGED
+
+    def test_another_handler_is_left_alone(self):
+        rung = []
+        previous = signal.signal(signal.SIGINT, lambda *_: rung.append(1))
+        try:
+            s = solve(program(), TILES, callback=lambda _: signal.raise_signal(signal.SIGINT))
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        assert s.status == Status.CONVERGED
+        assert len(rung) == len(s.history)
 
 
 @pytest.mark.parametrize("solver", [SMO, PSMO])
@@ -215,9 +269,11 @@ class TestCheckpoint:
         refused = [message for content in damaged if (message := self.complaint(path, content))]
         assert len(refused) > 50
         assert all(str(path) in m and "delete it or give another path" in m for m in refused)
-        for wrong in (alpha[1:], np.full_like(alpha, np.nan), alpha.astype(str)[:, None]):
+        outside, unbalanced = np.where(alpha > 0, 11.0, alpha), 0.5 * alpha + 1e-3 * (alpha > 0)
+        unlike = (alpha[1:], np.full_like(alpha, np.nan), alpha.astype(str)[:, None])
+        for wrong in (*unlike, outside, unbalanced):
             np.savez(path, alpha=wrong, fingerprint=fingerprint)
-            with pytest.raises(ValueError, match=r"damaged \(.*delete it"):
+            with pytest.raises(ValueError, match=r"run\.npz .* damaged \(start .*delete it"):
                 solve(program(), checkpoint=path)
         with path.open("wb") as file:
             np.save(file, alpha)

@@ -76,7 +76,7 @@ class PsvmFamily:
         file = None if checkpoint is None else Checkpoint(checkpoint, problem)
         saved = None if file is None else file.load()
         monitor = Monitor(solver.time_limit, progress, callback, file)
-        with at_once(), scope(solver.precision(self._dtype)):
+        with monitor, at_once(), scope(solver.precision(self._dtype)):
             work = self.begin(problem, start if saved is None else saved, solver)
             solution = finish(work, monitor)
         if work.status == Status.INTERRUPTED:  # Ctrl-C after donation: the buffers are deleted

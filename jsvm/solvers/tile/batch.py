@@ -43,7 +43,7 @@ def solve_batch(
     monitor = Monitor(solver.time_limit) if monitor is None else monitor
     chosen = working_dtype(dtype)
     _validate(problems)
-    with scope(chosen):
+    with monitor, scope(chosen):
         work = Batch(jax.tree.map(partial(cast, dtype=chosen), problems), solver)
         return finish(work, monitor)
 
