@@ -97,12 +97,18 @@ class Worker:
         self._mine.recv()
 
 
+def programs_from(folder: str) -> dict[str, str]:
+    """Return what the environment of processes must hold to find compiled programs."""
+    shortest = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+    return {"JAX_COMPILATION_CACHE_DIR": folder, shortest: "0.1"}
+
+
 def _serve(
     connection: Any, answer: Callable[[Any], Any], prepare: Callable[[], Any], programs: str
 ) -> None:
     """Answer until the connection is closed."""
     jsvm.keep_compiled_programs(programs)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = programs  # for the processes that it starts
+    os.environ |= programs_from(programs)
     prepare()
     connection.send("ready")
     while True:

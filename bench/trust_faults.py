@@ -324,7 +324,7 @@ class Fault(NamedTuple):
 
 
 FAULTS = {
-    "SIGINT": Fault(interrupt, 1, "a solution whose claims are true"),
+    "SIGINT": Fault(interrupt, 1, "true claims; before the run KeyboardInterrupt"),
     "full disk": Fault(full_disk, 1 / 3, "a warning, the solution, the old checkpoint"),
     "folder lost": Fault(lost_folder, 1 / 3, "a warning, the solution"),
     "callback fails": Fault(callback_error, 1 / 3, "its exception, then the same bits"),

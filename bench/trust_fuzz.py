@@ -134,8 +134,10 @@ def read_model(path: Path) -> None:
     require(len(machine.intercept_) == classes * (classes - 1) // 2, "intercepts do not fit")
     require(machine.n_support_.sum() == n == len(machine.support_), "counts do not fit")
     require((np.diff(getattr(machine, "classes_", [0, 1])) > 0).all(), "classes are not sorted")
-    zero = np.zeros if machine.n_features_in_ <= 10_000 else sparse.csr_matrix
-    zeros = zero((1, machine.n_features_in_))
+    wide = machine.n_features_in_ > 10_000
+    if wide and machine.kernel_ == "precomputed":
+        return  # which takes a dense row for each point
+    zeros = (sparse.csr_matrix if wide else np.zeros)((1, machine.n_features_in_))
     methods = ("predict", "decision_function", "predict_proba")
     for method in (method for method in methods if hasattr(machine, method)):
         values = getattr(machine, method)(zeros)

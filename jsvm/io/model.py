@@ -110,6 +110,7 @@ def read_model(path: str | Path) -> Model:
         form = lines.LineFormat(str(path), classes - 1, "coefficients", serial=serial, closed=True)
         rows = lines.read_lines(file, header.lines + 1, form)
     _check_total(header, counts, len(rows.lengths))
+    _check_size(path, parameters, rows.numbers, rho)
     serials, rows = lines.split_serials(rows) if serial else (None, rows)
     return Model(
         svm_type=svm_type,
@@ -147,6 +148,20 @@ def _check_total(header: "_Header", counts: list[int] | None, found: int) -> Non
         header.refuse("total_sv", f"{problem}; the file is cut off or was changed")
     if counts is not None and (min(counts) < 0 or sum(counts) != total):
         header.refuse("nr_sv", f"the numbers do not add up to {total}, which total_sv says")
+
+
+def _check_size(
+    path: str | Path, parameters: dict[str, float], coefficients: np.ndarray, rho: np.ndarray
+) -> None:
+    """Refuse an overflow of the decision function at x = 0, where |k| <= max(1, coef0^degree)."""
+    with np.errstate(over="ignore"):
+        power = np.power(abs(parameters.get("coef0", 0.0)), parameters.get("degree", 0.0))
+        size = max(1.0, power) * np.abs(coefficients).sum() + np.abs(rho).max()
+    if not np.isfinite(size):
+        raise ValueError(
+            f"{path}: coefficients, rho or coef0 are so large that the decision function is "
+            "infinite; the file was changed, or scale the features and train anew"
+        )
 
 
 def _vectors(rows: lines.ParsedLines, serials: np.ndarray | None, path: str | Path) -> Matrix:
@@ -197,9 +212,10 @@ class _Header:
             self.refuse(keyword, str(error))
 
     def number(self, keyword: str) -> float:
-        if keyword == "degree":
-            return float(self.whole(keyword, 1)[0])
-        return self.numbers(keyword, 1)[0]
+        (number,) = self.whole(keyword, 1) if keyword == "degree" else self.numbers(keyword, 1)
+        if keyword != "coef0" and number < 0:
+            self.refuse(keyword, f"{number:g} is negative")
+        return float(number)
 
     def whole(self, keyword: str, count: int) -> list[int]:
         numbers = self.numbers(keyword, count)

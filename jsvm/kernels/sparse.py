@@ -69,9 +69,19 @@ class _RowKernel:
 def _matrix(
     kernel: Kernel, X: Any, Z: Any, left: np.ndarray, right: np.ndarray, dtype: np.dtype
 ) -> np.ndarray:
+    if is_sparse(X) and is_sparse(Z) and X.shape[1] > X.nnz + Z.nnz:
+        X, Z = _without_empty_columns(X.tocsr(), Z.tocsr())
     products = X @ Z.T
     products = products.toarray() if is_sparse(products) else np.asarray(products)
     values = kernel.of_products(
         products.astype(dtype), left.astype(dtype)[:, None], right.astype(dtype)[None, :]
     )
     return np.asarray(values, dtype)
+
+
+def _without_empty_columns(X: Any, Z: Any) -> list[Any]:
+    """Return both with the columns that one of them uses: Z.T takes memory for every column."""
+    used = np.unique(np.concatenate([X.indices, Z.indices]))
+    shapes = ((A.shape[0], len(used)) for A in (X, Z))
+    parts = ((A.data, np.searchsorted(used, A.indices), A.indptr) for A in (X, Z))
+    return [type(X)(part, shape=shape) for part, shape in zip(parts, shapes, strict=True)]

@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -29,6 +30,9 @@ def _own_files(tmp_path, monkeypatch):
     monkeypatch.setattr(trust_fuzz, "FINDINGS", tmp_path / "findings")
     monkeypatch.setattr(trust, "REPORT", tmp_path / "TRUST.md")
     monkeypatch.setattr(trust_faults, "NAMES", ("one tile",))
+    folder: Any = jax.config.jax_compilation_cache_dir  # pyright: ignore
+    for name, value in trust_common.programs_from(folder).items():
+        monkeypatch.setenv(name, value)  # for spawned processes
 
 
 # Damages

@@ -441,6 +441,8 @@ def test_a_giant_index_costs_nothing_but_dense_is_refused(tmp_path):
     machine = load_model(path)
     assert sparse.issparse(machine.support_vectors_)
     assert machine.n_features_in_ == 2_000_000_000
+    point = sparse.csr_matrix(([3.0], ([0], [1_999_999_999])), shape=(1, 2_000_000_000))
+    assert machine.predict(point) == 3.0
 
 
 def test_a_number_too_large_for_float32_is_refused(tmp_path):
@@ -555,6 +557,20 @@ WRONG_MODELS = {
     "coefficient": ("-1 1:1", "nan 1:1", 11, "coefficients 'nan' is not a finite number"),
     "index 0": ("-1 1:1", "-1 0:1", 11, "indices start at 1"),
     "descending": ("1 1:0.5 2:1", "1 2:0.5 1:1", 10, "index 1 after index 2"),
+    "negative gamma": ("gamma 0.5", "gamma -0.5", 3, "gamma: -0.5 is negative"),
+    "overflow": ("1 1:0.5 2:1\n-1 1:1", "1e308 1:1\n-1e308 1:1", None, "is infinite"),
+    "overflow of coef0": (
+        "rbf\ngamma 0.5",
+        "polynomial\ndegree 2\ngamma 1\ncoef0 1e200",
+        None,
+        "coef0 are so large",
+    ),
+    "negative degree": (
+        "rbf\ngamma 0.5",
+        "polynomial\ndegree -2\ngamma 1\ncoef0 1",
+        3,
+        "degree: -2 is negative",
+    ),
     "serial numbers": ("rbf\ngamma 0.5", "precomputed", 9, "begins with 0:i"),
 }
 
