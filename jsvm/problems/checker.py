@@ -156,6 +156,8 @@ def _image(hessian: Any, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     if isinstance(hessian, Repeated):
         first, second = np.split(alpha, 2)
         inner, part, error = _image(hessian.hessian, first + second)
+        if np.any((first != 0) & (second != 0)):  # a solver rounds both before they cancel
+            _, _, error = _image(hessian.hessian, np.abs(first) + np.abs(second))
         inner = inner + part * (first + second)
         return np.tile(inner, 2), ridge, np.tile(error, 2) + ROUNDING * np.abs(np.tile(inner, 2))
     used = np.flatnonzero(alpha)
@@ -238,7 +240,10 @@ def _primal(
         else 0.0
     )
     primal = 0.5 * alpha @ image + offsets + losses.sum()
-    reach = np.abs(best) + 0.5 * np.abs(alpha)
+    # At a kink of its loss a rounding error decides between the two ends of the box.
+    kink = ~curved & (np.abs(np.abs(slack) - l1) <= 2 * error)
+    ends = np.maximum(np.abs(lower), np.abs(upper))
+    reach = np.where(kink, ends, np.abs(best)) + 0.5 * np.abs(alpha)
     rounding = np.abs(losses).sum() + abs(offsets) + np.abs(alpha) @ np.abs(image)
     rounding += np.abs(best) @ (np.abs(slack) + np.abs(offset) + l1)
     return float(primal), float(reach @ error + ROUNDING * rounding)
