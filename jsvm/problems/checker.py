@@ -245,7 +245,10 @@ def _primal(
         else 0.0
     )
     primal = 0.5 * alpha @ image + offsets + losses.sum()
-    reach = np.abs(best) + 0.5 * np.abs(alpha)
+    # At a kink of its loss a rounding error decides between the two ends of the box.
+    kink = ~curved & (np.abs(np.abs(slack) - l1) <= 2 * error)
+    ends = np.maximum(np.abs(lower), np.abs(upper))
+    reach = np.where(kink, ends, np.abs(best)) + 0.5 * np.abs(alpha)
     rounding = np.abs(losses).sum() + abs(offsets) + np.abs(alpha) @ np.abs(image)
     rounding += np.abs(best) @ (np.abs(slack) + np.abs(offset) + l1)
     return float(primal), float(reach @ error + ROUNDING * rounding)
