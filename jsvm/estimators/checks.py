@@ -46,7 +46,7 @@ def from_device(X: Any) -> Any:
 
 def on_host(leaf: Any) -> Any:
     """Return a JAX array as NumPy's, and anything else unchanged."""
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
+    return jax.device_get(leaf) if isinstance(leaf, jax.Array) else leaf
 
 
 def _is_plain_target(y: Any, n: int) -> bool:

@@ -67,7 +67,8 @@ def multipliers(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> F
     for group in range(program.group_count):
         inside = free & program.members(group)
         count = jnp.sum(inside)
-        mean = jnp.sum(jnp.where(inside, gradient, 0.0)) / jnp.maximum(count, 1)
+        divisor = jnp.maximum(count, 1).astype(gradient.dtype)
+        mean = jnp.sum(jnp.where(inside, gradient, 0.0)) / divisor
         values.append(jnp.where(count > 0, mean, _middle(up[group], down[group])))
     return jnp.stack(values)
 
