@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from jsvm.precision import working_dtype
+
 FLOATS: Any = (np.float64, np.float32)
 
 
@@ -149,6 +151,17 @@ def costs(C: Any, n: int) -> np.ndarray:
     if values.shape != (n,) or not (values > 0).all():
         raise ValueError(f"C must hold {n} positive numbers, one an example, or be one number")
     return values
+
+
+def weighted(C: Any, weight: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return C times the weights, all positive; raise ValueError if XLA takes one for zero."""
+    products, least = C * weight, np.finfo(working_dtype(dtype)).tiny
+    if products.min() < least:
+        raise ValueError(
+            f"C times the weight of an example is {products.min()}, but must be at least "
+            f"{least:.3g}, or XLA takes it for zero; raise C or the weights"
+        )
+    return products
 
 
 def positive_cost(C: Any) -> float:
