@@ -39,11 +39,22 @@ def present_rows(X: Any, rows: np.ndarray, square: bool) -> Any:
     return X[np.ix_(rows, rows)] if square else X[rows]
 
 
-def from_device(X: Any) -> Any:
+def from_device(X: Any, name: str = "X") -> Any:
     """Return an array of another library as NumPy's; what scikit-learn can read is unchanged."""
     if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
         return np.from_dlpack(X, device="cpu")
-    return on_host(X)
+    return on_host(unmasked(X, name))
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Return the values; raise ValueError if entries are masked: scikit-learn forgets the mask."""
+    count = np.ma.count_masked(values) if isinstance(values, np.ma.MaskedArray) else 0
+    if count:
+        raise ValueError(
+            f"{name} has {count} masked entries; fill them ({name}.filled(...)) or impute them "
+            "(sklearn.impute), or leave these examples out"
+        )
+    return values
 
 
 def on_host(leaf: Any) -> Any:

@@ -150,7 +150,7 @@ class PotentialMachine(ColumnEstimator, KernelEstimator):
             Z = X
         elif rows is None:
             accepted: Any = {"dtype": np.float64, "accept_sparse": "csr", "input_name": "rows"}
-            Z = check_array(checks.from_device(self.rows), **accepted)
+            Z = check_array(checks.from_device(self.rows, "rows"), **accepted)
             if Z.shape[1] != X.shape[1]:
                 raise ValueError(f"rows has {Z.shape[1]} features, X has {X.shape[1]}")
         elif rows == "axes":
