@@ -7,7 +7,9 @@ callback, and saves a checkpoint. Whatever stops a run, the best point so far is
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
 
 import numpy as np
@@ -110,8 +112,6 @@ class Monitor:
                     work.status = stop
                 elif self.checkpoint is not None and work.status == Status.RUNNING:
                     self.checkpoint.save_now_and_then(work.point)
-        except KeyboardInterrupt:
-            work.status = Status.INTERRUPTED
         finally:
             if self._bar is not None:
                 self._bar.close()
@@ -210,13 +210,30 @@ def drive(
     saved = None if monitor.checkpoint is None else monitor.checkpoint.load()
     # Even while JAX traces a function around it, this runs now.
     with at_once(), scope(solver.precision(dtype)):
-        work = solver.begin(problem, start if saved is None else saved, dtype)
-        solution = finish(work, monitor)
-        work.release()
+        begin = partial(solver.begin, problem, start if saved is None else saved, dtype)
+        return finish(begin, monitor, release=True)
+
+
+def finish(begin: Callable[[], Work], monitor: Monitor, release: bool = False) -> Solution:
+    """Begin a work, follow it to its end, or until it is stopped, and return its solution.
+
+    After Ctrl-C, at whatever place, what is left to do is done for the present point; work that had
+    not begun begins again for it. A second Ctrl-C raises.
+    """
+    work, interrupted = None, False
+    while True:
+        try:
+            work = begin() if work is None else work
+            if interrupted:
+                work.status = Status.INTERRUPTED
+            monitor.follow(work)
+            solution = replace(to_numpy(work.solution()), history=tuple(monitor.history))
+            break
+        except KeyboardInterrupt:
+            if interrupted:
+                raise
+            interrupted = True
+    if release:
+        with suppress(KeyboardInterrupt):  # buffers that are not returned are only slower
+            work.release()
     return solution
-
-
-def finish(work: Work, monitor: Monitor) -> Solution:
-    """Follow the work to its end, or until it is stopped; return its solution."""
-    monitor.follow(work)
-    return replace(to_numpy(work.solution()), history=tuple(monitor.history))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,9 @@ class PsvmFamily:
         saved = None if file is None else file.load()
         monitor = Monitor(solver.time_limit, progress, callback, file)
         with at_once(), scope(solver.precision(self._dtype)):
-            work = self.begin(problem, start if saved is None else saved, solver)
-            solution = finish(work, monitor)
-        if work.status == Status.INTERRUPTED:  # Ctrl-C after donation: the buffers are deleted
+            begin = partial(self.begin, problem, start if saved is None else saved, solver)
+            solution = finish(begin, monitor)
+        if solution.status == Status.INTERRUPTED:  # Ctrl-C after donation: the buffers are deleted
             self._tile = None
         return solution
 
@@ -100,7 +101,10 @@ class PsvmFamily:
             return PaperSMO(program, solver, alpha)
         if self._tile is None:
             self._tile = tile_of(program.matrix, self._dtype, solver.tuning)
-        return Tiles(program, solver, alpha, self._tile)
+        tile, self._tile = self._tile, None  # interrupted, it is not used again
+        work = Tiles(program, solver, alpha, tile)
+        self._tile = tile
+        return work
 
     def release(self) -> None:
         """Return the buffers to the pool; do not use afterwards."""

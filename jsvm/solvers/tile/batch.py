@@ -44,8 +44,8 @@ def solve_batch(
     chosen = working_dtype(dtype)
     _validate(problems)
     with scope(chosen):
-        work = Batch(jax.tree.map(partial(cast, dtype=chosen), problems), solver)
-        return finish(work, monitor)
+        given = jax.tree.map(partial(cast, dtype=chosen), problems)
+        return finish(partial(Batch, given, solver), monitor)
 
 
 class Batch:
