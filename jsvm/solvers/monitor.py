@@ -7,7 +7,6 @@ callback, and saves a checkpoint. Whatever stops a run, the best point so far is
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NotRequired, Protocol, TypedDict, runtime_checkable
@@ -220,7 +219,8 @@ def finish(begin: Callable[[], Work], monitor: Monitor, release: bool = False) -
     After Ctrl-C, at whatever place, what is left to do is done for the present point; work that had
     not begun begins again for it. A second Ctrl-C raises.
     """
-    work, interrupted = None, False
+    work = solution = None
+    interrupted = False
     while True:
         try:
             work = begin() if work is None else work
@@ -228,12 +228,14 @@ def finish(begin: Callable[[], Work], monitor: Monitor, release: bool = False) -
                 work.status = Status.INTERRUPTED
             monitor.follow(work)
             solution = replace(to_numpy(work.solution()), history=tuple(monitor.history))
-            break
-        except KeyboardInterrupt:
-            if interrupted:
+            if release:
+                work.release()
+            return solution
+        except (KeyboardInterrupt, Exception) as error:
+            # JAX makes an error of its own of what comparisons and callbacks inside of it raise.
+            pressed = isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error)
+            if pressed and solution is not None:  # buffers that were not returned do no harm
+                return solution
+            if interrupted or not pressed:
                 raise
             interrupted = True
-    if release:
-        with suppress(KeyboardInterrupt):  # buffers that are not returned are only slower
-            work.release()
-    return solution
