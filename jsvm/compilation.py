@@ -5,6 +5,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import jax
 
@@ -49,21 +50,23 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._compiling = _Compiling.of_this_thread()
-        self._begun = time.perf_counter()
+        self.begun = time.perf_counter()
+        self._compiling.watches.add(self)
 
     def seconds(self) -> float:
         """Return the seconds that count."""
-        passed = time.perf_counter() - self._begun
-        return passed - self._compiling.seconds_since(self._begun)
+        passed = time.perf_counter() - self.begun
+        return passed - self._compiling.seconds_since(self.begun)
 
 
 class _Compiling(threading.local):
-    """The times when this thread compiled, as JAX reports them."""
+    """The times when this thread compiled, as JAX reports them, while it has stopwatches."""
 
     _only: "_Compiling | None" = None
 
     def __init__(self) -> None:
         self.intervals: list[tuple[float, float]] = []
+        self.watches: WeakSet[Stopwatch] = WeakSet()
 
     @classmethod
     def of_this_thread(cls) -> "_Compiling":
@@ -77,7 +80,9 @@ class _Compiling(threading.local):
         if event in EVENTS:
             end = time.perf_counter()
             begin = end - duration_secs
-            self.intervals = [i for i in self.intervals if i[0] < begin] + [(begin, end)]
+            oldest = min((watch.begun for watch in self.watches), default=math.inf)
+            outside = [i for i in self.intervals if i[0] < begin]
+            self.intervals = [i for i in [*outside, (begin, end)] if i[0] >= oldest]
 
     def seconds_since(self, begun: float) -> float:
         return math.fsum(end - begin for begin, end in self.intervals if begin >= begun)

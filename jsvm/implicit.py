@@ -95,8 +95,8 @@ def _derivative(
     if program.group_count == 0:
         alpha_dot = bounded_dot.at[places].add(found)
     else:
-        groups = jnp.arange(program.group_count)[:, None]
-        members = jnp.asarray(program.groups)[None, :] == groups
+        groups = jnp.arange(program.group_count, dtype=jnp.int32)[:, None]
+        members = jnp.asarray(program.groups, jnp.int32)[None, :] == groups
         inside = (members[:, places] & valid[None, :]).astype(alpha.dtype)
         present = jnp.any(inside > 0, axis=1)
         columns = jax.vmap(solve)(inside)

@@ -5,6 +5,7 @@ command line) opens :func:`scope` around its work; kernels, problems and everyth
 traced follow the dtype of their input and the caller's setting.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -17,6 +18,11 @@ try:
     from jax.extend.core import find_top_trace
 except ImportError:  # JAX 0.8
     from jax.core import find_top_trace  # pyright: ignore[reportAttributeAccessIssue]
+
+TRANSFER_GUARDS = [
+    f"jax_transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")
+]
+PROCESS: list[int] = []  # the one that has used JAX here first
 
 
 def working_dtype(dtype: Any = None) -> np.dtype:
@@ -37,12 +43,34 @@ def working_dtype(dtype: Any = None) -> np.dtype:
 
 @contextmanager
 def scope(dtype: np.dtype) -> Iterator[None]:
-    """Let JAX work in `dtype`: opens ``jax.enable_x64`` for float64, does nothing for float32."""
-    if dtype == np.dtype("float64"):
-        with jax.enable_x64(True):
-            yield
-    else:
+    """Let JAX work in `dtype`, whatever the caller has forbidden his own programs.
+
+    Opens ``jax.enable_x64`` for float64. Implicit transfers and promotions of types, if they are
+    errors outside, are allowed inside.
+    """
+    _check_process()
+    # Entering all of them always would cost more than asking whether they are needed.
+    guarded = any(getattr(jax.config, guard) not in (None, "allow") for guard in TRANSFER_GUARDS)
+    promotion: Any = jax.config.jax_numpy_dtype_promotion  # pyright: ignore[reportAttributeAccessIssue]
+    with (
+        jax.enable_x64(True) if dtype == np.dtype("float64") else nullcontext(),
+        jax.transfer_guard("allow") if guarded else nullcontext(),
+        jax.numpy_dtype_promotion("standard") if promotion != "standard" else nullcontext(),
+    ):
         yield
+
+
+def _check_process() -> None:
+    """Raise RuntimeError in a fork of the process that has used JAX: it would hang."""
+    process = os.getpid()
+    if not PROCESS:
+        PROCESS.append(process)
+    if PROCESS[0] != process:
+        raise RuntimeError(
+            f"process {process} is a fork of process {PROCESS[0]}, in which jsvm has run: JAX's "
+            "threads do not survive a fork; use multiprocessing.get_context('spawn') or "
+            "('forkserver'), or joblib's default backend 'loky'"
+        )
 
 
 def is_traced(*trees: Any) -> bool:

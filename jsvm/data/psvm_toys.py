@@ -101,7 +101,8 @@ def oscillating_regions(*, key: Any, per_region: int = 14) -> PlaneToy:
         raise ValueError(f"per_region={per_region} must be positive")
     radii, angles = jax.random.split(as_key(key), 2)
     region = jnp.repeat(jnp.arange(REGIONS), per_region)
-    radius = (region + jax.random.uniform(radii, region.shape)) / REGIONS
+    inside = jax.random.uniform(radii, region.shape)
+    radius = (region.astype(inside.dtype) + inside) / REGIONS
     angle = jax.random.uniform(angles, region.shape, minval=-jnp.pi / 2, maxval=jnp.pi / 2)
     return _polar(radius, angle), jnp.where(region % 2 == 1, 1.0, -1.0)
 
@@ -221,7 +222,7 @@ def weston(
         y = jax.random.rademacher(labels, (size,), noise.dtype)
     mode = jax.random.randint(modes, (size,), 0, RELEVANT // MODE)
     j = jnp.arange(RELEVANT)
-    deviation = 0.5 * (j % MODE + 1)
+    deviation = 0.5 * (j % MODE + 1).astype(noise.dtype)
     first, shows = noise[:, :RELEVANT], (j // MODE)[None, :] == mode[:, None]
     first = jnp.where(shows, y[:, None] * (2 + deviation[None, :] * first), first)
     return jnp.concatenate([first, 20 * noise[:, RELEVANT:]], axis=1), y

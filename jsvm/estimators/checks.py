@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.utils import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from jsvm.precision import working_dtype
+
 FLOATS: Any = (np.float64, np.float32)
 
 
@@ -37,16 +39,27 @@ def present_rows(X: Any, rows: np.ndarray, square: bool) -> Any:
     return X[np.ix_(rows, rows)] if square else X[rows]
 
 
-def from_device(X: Any) -> Any:
+def from_device(X: Any, name: str = "X") -> Any:
     """Return an array of another library as NumPy's; what scikit-learn can read is unchanged."""
     if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
         return np.from_dlpack(X, device="cpu")
-    return on_host(X)
+    return on_host(unmasked(X, name))
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Return the values; raise ValueError if entries are masked: scikit-learn forgets the mask."""
+    count = np.ma.count_masked(values) if isinstance(values, np.ma.MaskedArray) else 0
+    if count:
+        raise ValueError(
+            f"{name} has {count} masked entries; fill them ({name}.filled(...)) or impute them "
+            "(sklearn.impute), or leave these examples out"
+        )
+    return values
 
 
 def on_host(leaf: Any) -> Any:
     """Return a JAX array as NumPy's, and anything else unchanged."""
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
+    return jax.device_get(leaf) if isinstance(leaf, jax.Array) else leaf
 
 
 def _is_plain_target(y: Any, n: int) -> bool:
@@ -149,6 +162,17 @@ def costs(C: Any, n: int) -> np.ndarray:
     if values.shape != (n,) or not (values > 0).all():
         raise ValueError(f"C must hold {n} positive numbers, one an example, or be one number")
     return values
+
+
+def weighted(C: Any, weight: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return C times the weights, all positive; raise ValueError if XLA takes one for zero."""
+    products, least = C * weight, np.finfo(working_dtype(dtype)).tiny
+    if products.min() < least:
+        raise ValueError(
+            f"C times the weight of an example is {products.min()}, but must be at least "
+            f"{least:.3g}, or XLA takes it for zero; raise C or the weights"
+        )
+    return products
 
 
 def positive_cost(C: Any) -> float:

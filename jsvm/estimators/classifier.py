@@ -14,7 +14,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from jsvm.estimators.calibration import METHODS, Logistic, fit_sigmoids, probabilities
-from jsvm.estimators.checks import check_presence, class_factors, encoded, one_of, present_rows
+from jsvm.estimators.checks import (
+    check_presence,
+    class_factors,
+    encoded,
+    one_of,
+    present_rows,
+    weighted,
+)
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
@@ -100,7 +107,7 @@ class Classifier(ClassifierMixin, TrainedInBatches, KernelMachine):
         codes, n = codes[present], len(y)
         check_presence(self.classes_, codes)
         weight, X = weight[present], present_rows(X, present, self._square)
-        costs = costs[present] * self._cost(n, present, codes)
+        costs = weighted(self._cost(n, present, codes), costs[present], self.dtype)
         K, dtype = self._gram(X, weight), working_dtype(self.dtype)
 
         problems = self._problems(codes, costs)

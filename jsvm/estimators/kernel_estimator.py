@@ -178,7 +178,7 @@ class KernelEstimator(Estimator):
             self.__dict__.pop("feature_names_in_", None)
             return (X, *y) if y else X
         sparse = False if self._precomputed else "csr"
-        given = checks.from_device(X), *y
+        given = checks.from_device(X), *(checks.unmasked(target, "y") for target in y)
         data = validate_data(self, *given, dtype=checks.FLOATS, accept_sparse=sparse, **required)
         X = data[0] if y else data
         if self._square and X.shape[0] != X.shape[1]:
@@ -189,7 +189,8 @@ class KernelEstimator(Estimator):
         """Return one weight an example, ones if none are given."""
         if sample_weight is None:
             return np.ones(X.shape[0])
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        given = checks.unmasked(sample_weight, "sample_weight")
+        weight = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("sample_weight is zero everywhere; give some example a weight")
         return weight

@@ -126,7 +126,7 @@ class PotentialMachine(ColumnEstimator, KernelEstimator):
             count = f"{len(self.dropped_)} of {len(names)}"
             message = f"{count} columns of K are constant and were dropped; see dropped_"
             warnings.warn(message, UserWarning, stacklevel=3)
-        bounds = np.where(varies, C * costs if examples else C, 0.0)
+        bounds = np.where(varies, checks.weighted(C, costs, self.dtype) if examples else C, 0.0)
         self._report(self._solve_each(columns, targets, bounds, solver), solver)
 
         alpha = np.stack([solution.alpha for solution in self.solutions_])
@@ -150,7 +150,7 @@ class PotentialMachine(ColumnEstimator, KernelEstimator):
             Z = X
         elif rows is None:
             accepted: Any = {"dtype": np.float64, "accept_sparse": "csr", "input_name": "rows"}
-            Z = check_array(checks.from_device(self.rows), **accepted)
+            Z = check_array(checks.from_device(self.rows, "rows"), **accepted)
             if Z.shape[1] != X.shape[1]:
                 raise ValueError(f"rows has {Z.shape[1]} features, X has {X.shape[1]}")
         elif rows == "axes":

@@ -124,7 +124,7 @@ class PSVMSelector(SelectorMixin, ColumnEstimator):
         """Find the support features of `X`, of shape (n, P), for labels or values `y`."""
         solver = self._check_parameters()
         required: Any = {"dtype": checks.FLOATS, "accept_sparse": "csr", "ensure_min_samples": 2}
-        X, y = validate_data(self, checks.from_device(X), y, **required)
+        X, y = validate_data(self, checks.from_device(X), checks.unmasked(y, "y"), **required)
         X = X.astype(np.float64, copy=False)
         targets, codes = self._targets(y)
         wanted = self._wanted(X.shape[1])

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from jsvm import problems
-from jsvm.estimators.checks import at_least, costs, fraction
+from jsvm.estimators.checks import at_least, costs, fraction, weighted
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
@@ -39,7 +39,7 @@ class Regressor(RegressorMixin, TrainedInBatches, KernelMachine):
         weight = self._weights(X, sample_weight)
         C = costs(self.C, len(weight))
         X, weight, present = self._present(X, weight)
-        C, y = C[present] * weight, np.asarray(y, np.float64)[present]
+        C, y = weighted(C[present], weight, self.dtype), np.asarray(y, np.float64)[present]
         solution = self._solve(formulation.program(self._gram(X, weight), y, C), solver)
         self._keep_single(X, present, *formulation.function(solution, y, C))
         return self

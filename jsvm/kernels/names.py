@@ -15,6 +15,8 @@ from jsvm.kernels.sparse import squared_lengths
 from jsvm.kernels.stationary import Laplacian
 from jsvm.numerics.arrays import is_sparse
 
+# Below them squared distances have lost digits to underflow.
+SMALLEST_VARIANCE, SMALLEST_SPREAD = 1e-292, 1e-140
 NAMES = ("linear", "poly", "rbf", "sigmoid", "laplacian")
 
 
@@ -76,7 +78,13 @@ def _gamma(gamma: Any, X: Any, weight: np.ndarray | None) -> float:
         if gamma == "auto":
             return 1.0 / X.shape[1]
         if gamma == "scale":
-            variance = _variance(X, weight)
+            with np.errstate(over="ignore", invalid="ignore"):
+                variance = _variance(X, weight)
+            if not np.isfinite(variance) or (variance < SMALLEST_VARIANCE and _is_tiny(X)):
+                raise ValueError(
+                    f"gamma='scale': the variance of X is {variance:.3g}, so squared distances "
+                    "overflow or underflow; scale the features, for instance by StandardScaler"
+                )
             return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', 'auto' or a number")
     if not isinstance(gamma, numbers.Real) or not 0 <= float(gamma) < np.inf:
@@ -95,6 +103,11 @@ def _variance(X: Any, weight: np.ndarray | None) -> float:
         return float(weight @ squared_lengths(X)) / entries - mean**2
     mean = np.average(X, axis=0, weights=weight).mean()
     return float(np.average((X - mean) ** 2, axis=0, weights=weight).mean())
+
+
+def _is_tiny(X: Any) -> bool:
+    """Tell whether X is not constant, but its differences are tiny."""
+    return 0 < float(X.max()) - float(X.min()) < SMALLEST_SPREAD
 
 
 def _can_trace(function: Callable[..., Any], X: Any) -> bool:

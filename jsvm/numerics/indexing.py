@@ -62,7 +62,7 @@ def first_places(mask: Mask, count: int) -> Int[Array, " {count}"]:
             # Written in any case, and overwritten by the next one if the mask does not hold.
             places, found = carry
             places = lax.dynamic_update_index_in_dim(places, i, found, 0)
-            return places, jnp.minimum(found + mask[i], count)
+            return places, jnp.minimum(found + mask[i].astype(jnp.int32), count)
 
         start = jnp.zeros(count + 1, jnp.int32), jnp.int32(0)
         return repeat(size, look, start)[0][:count]

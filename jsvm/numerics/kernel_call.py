@@ -82,5 +82,5 @@ def _read_all(leaves: Sequence[Array]) -> Int[Array, ""]:
     As a further result it makes the result a tuple: XLA would split a single large array over many
     cores, which is not possible inside a kernel.
     """
-    zeros = [(leaf.reshape(-1)[0] == 0).astype(jnp.int32) for leaf in leaves]
+    zeros = [(leaf.reshape(-1)[0] == leaf.dtype.type(0)).astype(jnp.int32) for leaf in leaves]
     return jnp.minimum(sum(zeros, jnp.int32(0)), 0)

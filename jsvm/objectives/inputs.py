@@ -14,6 +14,7 @@ from jsvm._typing import Array, Scalar
 from jsvm.kernels import Kernel
 from jsvm.precision import is_traced
 from jsvm.problems import QuadraticProgram
+from jsvm.problems.machines import cost
 from jsvm.solvers import SMO
 
 Points = Real[Array, "n d"]
@@ -77,9 +78,7 @@ def checked(kernel: Any, X: Any, y: Any, C: Any = 1.0) -> tuple[Any, Any, Any]:
         raise ValueError(f"y must hold {n} labels, one a row of X, not shape {y.shape}")
     if not is_traced(C) and not (np.asarray(C) > 0).all():
         raise ValueError(f"C={C} must be positive")
-    C = jnp.asarray(C, X.dtype)
-    if C.shape not in ((), (n,)):
-        raise ValueError(f"C must be one number or {n} of them, not of shape {C.shape}")
+    C = jnp.asarray(cost(C, n), X.dtype)
     if not is_traced(X) and not np.isfinite(np.asarray(X)).all():
         raise ValueError("X must be finite")
     if not is_traced(y) and not np.isin(np.asarray(y), (-1.0, 1.0)).all():

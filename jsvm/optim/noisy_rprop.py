@@ -55,7 +55,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jsvm.optim.rprop import check_steps, clip_step, coordinatewise, filled, finite_or_zero
+from jsvm.optim.rprop import (
+    at_least_single,
+    check_steps,
+    clip_step,
+    coordinatewise,
+    filled,
+    finite_or_zero,
+)
 
 # Below the first and above the second number a statistic is extreme: quantiles of a walk without
 # drift (Glasmachers 2008, section 11.3.4).
@@ -153,25 +160,25 @@ def _walk(
     """Add a gradient, make a step where there are M of them, and update the statistics."""
     counted = jnp.isfinite(gradient)
     total = old.total + finite_or_zero(gradient)
-    drawn = old.drawn + counted
+    drawn = old.drawn + _one(counted)
     ready = counted & (drawn >= old.averages)
     to_left, to_right = ready & (total > 0), ready & (total < 0)
-    place = old.place - to_left + to_right
+    place = old.place - _one(to_left) + _one(to_right)
     phase = jnp.where(ready, (old.phase + intervals) % old.length, old.phase)
     # Some t has ⌊tN/I⌋ = k if a multiple of N is among kI, …, (k + 1)I − 1.
     seen = ready & ((phase == 0) | (phase + intervals > old.length))
     new = old._replace(
         total=jnp.where(ready, 0, total),
         drawn=jnp.where(ready, 0, drawn),
-        taken=old.taken + ready,
+        taken=old.taken + _one(ready),
         phase=phase,
         place=place,
         lowest=jnp.where(seen, jnp.minimum(old.lowest, place), old.lowest),
         highest=jnp.where(seen, jnp.maximum(old.highest, place), old.highest),
         left=old.left + jnp.where(to_left, total, 0),
-        left_count=old.left_count + to_left,
+        left_count=old.left_count + _one(to_left),
         right=old.right - jnp.where(to_right, total, 0),
-        right_count=old.right_count + to_right,
+        right_count=old.right_count + _one(to_right),
     )
     return new, jnp.where(to_left, -old.step, jnp.where(to_right, old.step, 0))
 
@@ -182,9 +189,9 @@ def _adapt(
     """Change δ, N and M where an episode has ended, and begin the next one there."""
     ended = old.taken >= old.length
     # Half precision cannot represent the counts of a long episode.
-    root = jnp.sqrt(old.length.astype(jnp.promote_types(old.step.dtype, jnp.float32)))
-    drift = jnp.abs(old.place) / root
-    extent = (old.highest - old.lowest) / root
+    root = jnp.sqrt(old.length.astype(at_least_single(old.step)))
+    drift = jnp.abs(old.place).astype(root.dtype) / root
+    extent = (old.highest - old.lowest).astype(root.dtype) / root
     asymmetry, defined = _asymmetry(old, root)
 
     shorten = (drift < DRIFT[0]) & (old.length > shortest)
@@ -219,8 +226,8 @@ def _asymmetry(old: NoisyRpropState, root: jax.Array) -> tuple[jax.Array, jax.Ar
     defined = (old.left_count > 0) & (old.right_count > 0) & jnp.isfinite(left + right)
     # Zero over one where it is not defined, so that no NaN ever appears.
     left, right = (jnp.where(defined, part, 0) for part in (left, right))
-    left_mean = left / jnp.maximum(old.left_count, 1)
-    right_mean = right / jnp.maximum(old.right_count, 1)
-    mean = jnp.where(defined, (left + right) / old.length, 1)
+    left_mean = left / jnp.maximum(old.left_count, 1).astype(root.dtype)
+    right_mean = right / jnp.maximum(old.right_count, 1).astype(root.dtype)
+    mean = jnp.where(defined, (left + right) / old.length.astype(root.dtype), 1)
     defined &= mean > 0
     return root * jnp.abs(right_mean - left_mean) / jnp.where(mean > 0, mean, 1), defined

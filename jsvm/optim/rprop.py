@@ -118,7 +118,7 @@ def irprop_plus(
 
     def init(params: Any) -> IRpropPlusState:
         coordinates = init_coordinates(params)
-        dtype = jnp.result_type(jnp.float32, *jax.tree.leaves(coordinates.step))
+        dtype = at_least_single(*jax.tree.leaves(coordinates.step))
         return IRpropPlusState(coordinates, jnp.asarray(jnp.inf, dtype))
 
     def update(
@@ -208,6 +208,12 @@ def filled(params: Any, value: float) -> Any:
         return jnp.full(jnp.shape(leaf), value, dtype)
 
     return jax.tree.map(fill, params)
+
+
+def at_least_single(*arrays: jax.Array) -> Any:
+    """Return the widest dtype of the arrays, float32 at least; strict promotion would refuse."""
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.result_type(jnp.float32, *arrays)
 
 
 def finite_or_zero(gradient: jax.Array) -> jax.Array:

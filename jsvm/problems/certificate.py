@@ -69,7 +69,8 @@ def multipliers(program: QuadraticProgram, alpha: Vector, gradient: Vector) -> F
     for group in range(program.group_count):
         inside = free & program.members(group)
         count = jnp.sum(inside)
-        mean = jnp.sum(jnp.where(inside, gradient, 0.0)) / jnp.maximum(count, 1)
+        divisor = jnp.maximum(count, 1).astype(gradient.dtype)
+        mean = jnp.sum(jnp.where(inside, gradient, 0.0)) / divisor
         values.append(jnp.where(count > 0, mean, _middle(up[group], down[group])))
     return jnp.stack(values)
 
@@ -125,9 +126,9 @@ def _conjugate(slack: Vector, ridge: Vector, lower: Vector, upper: Vector) -> Ve
     inner = jnp.clip(slack / jnp.where(curved, ridge, 1.0), lower, upper)
     linear = jnp.where(slack > 0, upper, lower)
     best = jnp.where(curved, inner, jnp.where(slack == 0, 0.0, linear))
-    return (
-        jnp.where(slack == 0, 0.0, slack * best) - 0.5 * ridge * jnp.where(curved, best, 0.0) ** 2
-    )
+    # Not slack·a − ½ ridge a²: a² may overflow where the value does not, and ∞ − ∞ is no number.
+    bent = jnp.where(jnp.isinf(inner), slack, ridge * inner)
+    return best * (slack - jnp.where(curved, 0.5 * bent, 0.0))
 
 
 def _scale(linear: Vector, kernel_part: Vector, up: Array, down: Array) -> Number:

@@ -212,6 +212,7 @@ def _violation(
     return float(max(0.0, *gaps)), worst
 
 
+@np.errstate(over="ignore")  # a loss beyond all numbers is infinite
 def _primal(
     program: _Numbers,
     solution: Any,
@@ -238,7 +239,8 @@ def _primal(
     inner = np.clip(shrunk / np.where(curved, ridge, 1.0), lower, upper)
     best = np.where(curved, inner, np.where(shrunk > 0, upper, np.where(shrunk < 0, lower, 0.0)))
     best = np.clip(best, lower, upper)
-    losses = slack * best - l1 * np.abs(best) - 0.5 * ridge * best**2
+    bent = np.where(curved, np.where(np.isinf(inner), shrunk, ridge * inner), 0.0)
+    losses = best * (slack - 0.5 * bent) - l1 * np.abs(best)
     offsets = (
         float(np.asarray(solution.multipliers, float) @ program.totals)
         if len(program.totals)

@@ -24,6 +24,8 @@ from jsvm.problems.program import QuadraticProgram, split_l1
 Gram = Any  # a matrix or a pair (kernel, X)
 Cost = Scalar | Real[Array, " n"]
 
+NORMAL = "zero or a normal number (in float64 at least 2.3e-308): XLA takes others for zero"
+
 
 def c_svc(K: Gram, y: Real[Array, " n"], C: Cost) -> QuadraticProgram:
     """1-norm soft margin, ½‖w‖² + Σ C_i ξ_i with ξ_i ≥ 1 − y_i f(x_i).
@@ -246,6 +248,12 @@ def check(value: Any, name: str, accepts: Callable[[Any], Any], wanted: str) -> 
         raise ValueError(f"{name}={value!r} must be {wanted}")
 
 
+def are_normal(values: Any) -> bool:
+    """Tell whether numbers >= 0 are zero or normal: XLA takes the others for zero."""
+    values = as_floating(values)
+    return not bool(((values > 0) & (values < np.finfo(values.dtype).tiny)).any())
+
+
 def check_fraction(nu: Any) -> None:
     """Raise ValueError if ν is outside (0, 1]."""
     check(nu, "nu", lambda value: 0 < value <= 1, "in (0, 1]")
@@ -274,6 +282,7 @@ def cost(C: Any, n: int, infinite: str = "a hard margin") -> Any:
     if np.shape(C) not in ((), (n,)):
         raise ValueError(f"C must be one number or {n} of them, not of shape {np.shape(C)}")
     check(C, "C", lambda value: np.all(np.asarray(value) >= 0), f">= 0 (np.inf for {infinite})")
+    check(C, "C", are_normal, NORMAL)
     return C
 
 
@@ -285,4 +294,5 @@ def weights(xp: Any, weight: Any, like: Any) -> Any:
         raise ValueError(f"weight must hold {like.shape[0]} numbers, not {np.shape(weight)}")
     if not is_traced(weight) and not (np.asarray(weight) >= 0).all():
         raise ValueError("weight must hold numbers >= 0")
+    check(weight, "weight", are_normal, NORMAL)
     return 0.0 * like + xp.asarray(weight)

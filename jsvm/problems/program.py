@@ -109,7 +109,8 @@ def restored_sums(
     for group, inside in enumerate(members):
         missing = totals[group] - xp.sum(xp.where(inside, alpha, 0.0))
         here = free & inside
-        alpha = xp.where(here, alpha + missing / xp.maximum(xp.sum(here), 1), alpha)
+        count = xp.maximum(xp.sum(here), 1).astype(alpha.dtype)
+        alpha = xp.where(here, alpha + missing / count, alpha)
     return xp.clip(alpha, lower, upper)
 
 

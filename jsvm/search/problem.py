@@ -15,7 +15,7 @@ import numpy as np
 from jsvm.kernels import Kernel
 from jsvm.numerics.arrays import cast
 from jsvm.objectives.training import mapped
-from jsvm.precision import default_platform
+from jsvm.precision import default_platform, scope
 from jsvm.search.space import Space
 
 SMALLEST_SHARE = 4  # evaluations per thread; with fewer, another thread costs more than it saves
@@ -115,7 +115,7 @@ def values_of(problem: SearchProblem, data: Any, thetas: np.ndarray, key: Any) -
     x64 = bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
 
     def work(part: np.ndarray) -> np.ndarray:
-        with jax.enable_x64(x64):  # threads do not inherit it
+        with scope(np.dtype("float32")), jax.enable_x64(x64):  # threads do not inherit them
             return np.asarray(_values(part, data=data, key=key, problem=problem))
 
     if workers == 1:

@@ -149,7 +149,9 @@ def strategy(search: Callable[..., SearchResult]) -> Callable[..., SearchResult]
         **options: Any,
     ) -> SearchResult:
         given = {name: options.pop(name) for name in own if name in options}
-        return search(Task.of(X, y, kernel, key, budget, options | {"progress": progress}), **given)
+        options["progress"] = progress
+        with scope(np.dtype("float32")):  # the keys are those of the caller's precision
+            return search(Task.of(X, y, kernel, key, budget, options), **given)
 
     summary, _, rest = (search.__doc__ or "").partition("\n")
     call.__doc__ = f"{summary}\n{PARAMETERS}{rest}"

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jsvm.implicit import attach, without_derivative
-from jsvm.precision import is_traced, working_dtype
+from jsvm.precision import is_traced, scope, working_dtype
 from jsvm.problems import Normal, QuadraticProgram, validate
 from jsvm.solvers.checkpoint import Checkpoint
 from jsvm.solvers.monitor import Monitor, drive
@@ -87,10 +87,12 @@ def solve(
             return differentiable(problem, solver.solve_traced(values, start))
         options: Any = {"progress": progress, "callback": callback, "checkpoint": checkpoint}
         return differentiable(problem, solve(values, solver, start, dtype=dtype, **options))
-    validate(problem)
-    file = None if checkpoint is None else Checkpoint(checkpoint, problem)
-    monitor = Monitor(solver.time_limit, progress, callback, file)
-    return drive(problem, solver, start, working_dtype(dtype), monitor)
+    working = working_dtype(dtype)
+    with scope(working):
+        validate(problem)
+        file = None if checkpoint is None else Checkpoint(checkpoint, problem)
+        monitor = Monitor(solver.time_limit, progress, callback, file)
+        return drive(problem, solver, start, working, monitor)
 
 
 def _of_one_type(problem: QuadraticProgram) -> QuadraticProgram:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jsvm.precision import default_platform
+from jsvm.problems.machines import NORMAL, are_normal, check
 from jsvm.solvers import Status
 from jsvm.validation.part_training import GridTask, Trained, trainer
 from jsvm.validation.parts import Part
@@ -132,6 +133,7 @@ def _grid(name: str, values: Any, own: Any) -> np.ndarray:
     grid = np.asarray(given, float)
     if grid.ndim != 1 or len(grid) == 0 or not (grid > 0).all() or not np.isfinite(grid).all():
         raise ValueError(f"{name}={given!r} must be one or more positive finite numbers")
+    check(grid, name, are_normal, NORMAL)
     return grid
 
 

@@ -90,6 +90,7 @@ def fold_splits(y: Any, folds: Any, key: Any = None) -> Splits:
         order = jax.random.permutation(as_key(key), n)
         train, test = order[train], order[test]
     splits = _labelled(y, train, test)
+    present, counted = present.astype(y.dtype), counted.astype(y.dtype)
     return splits._replace(labels=splits.labels * present, test_labels=splits.test_labels * counted)
 
 

@@ -16,7 +16,18 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from jsvm import SVC, SVR, NuSVC, NuSVR, OneClassSVM, SmallestBall, kernels
+from jsvm import (
+    PSVC,
+    PSVR,
+    SVC,
+    SVR,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    PSVMSelector,
+    SmallestBall,
+    kernels,
+)
 from jsvm.estimators.checks import are_plain, encoded
 
 datasets: Any = untyped_datasets
@@ -231,3 +242,46 @@ def test_labels_are_numbered_in_their_order(labels, rng):
     for found, wanted in zip(encoded(y), expected, strict=True):
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "machine", [*ALL, PSVC(), PSVR(), PSVMSelector()], ids=lambda m: type(m).__name__
+)
+def test_masked_entries_are_an_error(machine):
+    X, y = counts(40, 4)
+    mask = np.zeros(X.shape, bool)
+    whole = np.ma.array(X, mask=mask.copy())
+    weighs = not isinstance(machine, PSVMSelector)
+    fitted = machine.fit(whole, np.ma.array(y, mask=mask[:, 0]))
+    mask[3, 1] = mask[5, 0] = True
+    holes = np.ma.array(X, mask=mask)
+    with pytest.raises(ValueError, match=r"X has 2 masked entries; fill them .* or impute"):
+        machine.fit(holes, y)
+    if not isinstance(machine, OneClassSVM | SmallestBall):  # they ignore y
+        with pytest.raises(ValueError, match="y has 1 masked entries"):
+            machine.fit(X, np.ma.array(y, mask=mask[:, 1]))
+    if weighs:
+        with pytest.raises(ValueError, match="sample_weight has 1 masked entries"):
+            machine.fit(X, y, np.ma.array(np.ones(40), mask=mask[:, 0]))
+        machine.fit(X, y, np.ma.array(np.ones(40)))
+        with pytest.raises(ValueError, match="X has 2 masked entries"):
+            fitted.predict(holes)
+        np.testing.assert_array_equal(fitted.predict(whole), fitted.predict(X))
+
+
+def test_masked_kernel_matrices_are_an_error():
+    X, y = counts()
+    K = X @ X.T
+    for machine in (SVC("precomputed"), PSVC("precomputed")):
+        fitted = machine.fit(K, y)
+        for call in (lambda Z, machine=machine: machine.fit(Z, y), fitted.predict):
+            with pytest.raises(ValueError, match="X has 30 masked entries"):
+                call(np.ma.array(K, mask=np.eye(60) * (np.arange(60) < 30) > 0))
+
+
+@pytest.mark.parametrize("factor", [1e-140, 1e150])
+def test_gamma_scale_makes_the_unit_of_the_features_irrelevant(factor):
+    X, y = counts()
+    expected = SVC().fit(X, y).decision_function(X)
+    found = SVC().fit(factor * X, y).decision_function(factor * X)
+    np.testing.assert_allclose(found, expected, atol=1e-6)

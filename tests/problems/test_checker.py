@@ -8,6 +8,7 @@ from problems_for_tests import chess, rbf, regression, two_classes
 
 from jsvm import kernels, problems, solve
 from jsvm.problems import check
+from jsvm.solvers import SMO
 
 RNG = np.random.default_rng(0)
 X, Y = two_classes(RNG)
@@ -84,3 +85,17 @@ def test_a_sum_that_is_off_is_found():
     assert any(
         "sum of group 0" in line for line in check(problem, replace(solution, alpha=off)).complaints
     )
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-150, 1e150, 1e200, 1e300])
+@pytest.mark.parametrize("steps", [None, 0])
+def test_no_cost_makes_the_duality_gap_fall_below_zero(C, steps):
+    solver = SMO(max_steps=steps)
+    for problem in (
+        problems.squared_svc(K, Y, C),
+        problems.c_svc(K, Y, C),
+        problems.epsilon_svr(KZ, 1e10 * T, C, 0.1),
+    ):
+        solution = solve(problem, solver)
+        assert solution.duality_gap >= -1e-13 * abs(solution.objective)
+        assert check(problem, solution).complaints == ()

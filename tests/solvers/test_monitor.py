@@ -1,8 +1,12 @@
 """The host loop that people like: bars, limits, interruption, callbacks, checkpoints."""
 
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 from problems_for_tests import chess, rbf
 
+import jsvm
 from jsvm import SVC, kernels, problems, solve
 from jsvm.compilation import Stopwatch
 from jsvm.solvers import PSMO, SMO, Status, Tuning, checkpoint, monitor
@@ -124,6 +129,20 @@ class TestCtrlC:
         assert len(s.history) == 1
         assert problems.check(program(), s)
 
+    @pytest.mark.parametrize("place", ["begin", "release"])
+    def test_before_and_after_the_rounds_hands_back_a_point(self, place, level, monkeypatch):
+        owner = {"begin": SMO, "release": SMOWork}[place]
+        method = getattr(owner, place)
+
+        def press(*args):
+            signal.raise_signal(signal.SIGINT)
+            return method(*args)
+
+        monkeypatch.setattr(owner, place, press)
+        s = solve(program(), LEVELS[level])
+        assert s.status == (Status.CONVERGED if place == "release" else Status.INTERRUPTED)
+        assert problems.check(program(), s)
+
     def test_at_the_very_end_is_not_lost(self, monkeypatch):
         solution_of = SMOWork.solution
 
@@ -163,6 +182,57 @@ def test_a_time_limit_is_a_number_of_seconds(solver, limit):
         solver(time_limit=limit)
 
 
+SIGNALS = """
+import signal, sys, traceback
+import numpy as np
+from jsvm import problems, solve, kernels
+from jsvm.solvers import SMO, PSMO, Status, Tuning
+
+random = np.random.default_rng(0)
+X = random.uniform(0, 4, (150, 2))
+y = np.where(np.floor(X).sum(1) % 2 == 0, 1.0, -1.0)
+tiles = SMO(tuning=Tuning(largest_whole=0, tiles=(64,), tile_slots=(64,)))
+K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(-1))
+cases = [
+    (problems.c_svc((kernels.RBF(0.5), X), y, 10.0), SMO(tol=1e-9, block=False)),
+    (problems.c_svc((kernels.RBF(0.5), X), y, 10.0), tiles),
+    (problems.psvm(K, y, 10.0, 0.1), PSMO()),
+]
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+import time
+for problem, solver in cases:
+    solve(problem, solver)
+    begun = time.perf_counter()
+    solve(problem, solver)
+    usual = time.perf_counter() - begun
+    seen = {"raised": 0}
+    for _ in range(int(sys.argv[1])):
+        s = None
+        try:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-5, 1.1 * usual * random.random()))
+            s = solve(problem, solver)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except KeyboardInterrupt:
+            inside = [frame.name for frame in traceback.extract_tb(sys.exc_info()[2])]
+            assert "finish" not in inside, inside
+            seen["raised"] += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        if s is not None:
+            report = problems.check(problem, s, tol=solver.tol)
+            assert not report.complaints, report.complaints
+            seen[Status(s.status).name] = seen.get(Status(s.status).name, 0) + 1
+    assert seen.get("INTERRUPTED", 0) > 0, seen
+    print(seen)
+"""
+
+
+def test_real_signals_at_any_time_hand_back_certified_points():
+    command = [sys.executable, "-W", "ignore", "-c", SIGNALS, "60"]
+    told: Any = {"capture_output": True, "text": True, "timeout": 200}
+    done = subprocess.run(command, cwd=Path(jsvm.__file__).parents[1], **told)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 class TestPace:
     def test_a_round_fits_into_what_is_left(self):
         pace = monitor.Pace()
@@ -190,6 +260,22 @@ def test_compiling_does_not_count():
     passed = time.perf_counter() - begun
     assert 0 <= watch.seconds() < passed
     assert abs(watch.seconds() - other.seconds()) < 0.01
+
+
+def test_what_was_compiled_is_forgotten_with_the_stopwatches():
+    watch = Stopwatch()
+    compiling = watch._compiling
+    for _ in range(3):
+        compiling.note("/jax/core/compile/backend_compile_duration", 1e-9)
+    assert len(compiling.intervals) == 3
+    later = Stopwatch()
+    del watch
+    compiling.note("/jax/core/compile/backend_compile_duration", 1e-9)
+    assert len(compiling.intervals) == 1
+    assert all(begin >= later.begun for begin, _ in compiling.intervals)
+    del later
+    compiling.note("/jax/core/compile/backend_compile_duration", 1e-9)
+    assert compiling.intervals == []
 
 
 def test_the_time_limit_is_kept(level):

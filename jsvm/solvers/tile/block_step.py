@@ -88,7 +88,7 @@ def block_step(
     """
     free = (alpha > program.lower) & (alpha < program.upper)
     places = first_places(free, slots)
-    filled = lax.iota(jnp.int32, slots) < jnp.sum(free)
+    filled = lax.iota(jnp.int32, slots) < jnp.sum(free, dtype=jnp.int32)
     part = Slots(
         Q=program.hessian.matrix[places[:, None], places[None, :]],
         lower=program.lower[places],
@@ -264,8 +264,8 @@ def _members(program: QuadraticProgram, places: Int[Array, " n"]) -> Bool[Array,
     """Return which slots are in each group, one row a group."""
     if program.group_count == 1:
         return jnp.ones((1, places.shape[0]), bool)
-    groups = jnp.asarray(program.groups)[places]
-    return groups[None, :] == jnp.arange(program.group_count)[:, None]
+    groups = jnp.asarray(program.groups, jnp.int32)[places]
+    return groups[None, :] == jnp.arange(program.group_count, dtype=jnp.int32)[:, None]
 
 
 def _centred(part: Slots, point: Point) -> tuple[Vector, Number]:

@@ -54,7 +54,7 @@ def independent(
         partner = jnp.min(jnp.where(basis.members & group, places, m))
         alone = partner == m
         partner = jnp.minimum(partner, m - 1)
-        pair = is_k.astype(P.dtype) - (places == partner)
+        pair = is_k.astype(P.dtype) - (places == partner).astype(P.dtype)
         v = pair - product(P, _row(part.Q, k) - _row(part.Q, partner))
         v = jnp.where((basis.members | is_k) & ~alone, v, 0.0)
         towards = product(part.Q, v)

@@ -222,7 +222,7 @@ def _turn(
     vain = due & (anchor.vain > 0)
     useless = due & (anchor.vain >= tuning.vain_looks)
     idle = (progress.steps == before.steps) & (progress.newton_steps == before.newton_steps)
-    attempts = progress.attempts + finishing
+    attempts = progress.attempts + finishing.astype(jnp.int32)
     done = (violation <= fine) | vain | idle
     done = done | (attempts >= tuning.polish_turns) | (progress.steps >= budget)
     status = progress.status
@@ -297,7 +297,7 @@ def _pair_steps(
         return carry._replace(
             state=new_state,
             violation=violation,
-            steps=carry.steps + moved,
+            steps=carry.steps + moved.astype(jnp.int32),
             stalled=~moved,
             status=jnp.where(endless, jnp.int32(Status.UNBOUNDED), carry.status),
         )

@@ -93,6 +93,7 @@ class Decomposition:
 
     def refresh(self) -> None:
         """Compute the gradient from scratch."""
+        self._fresh = False
         v = self.vectors
         members = [v.members(group) for group in range(len(v.totals))]
         v.alpha = restored_sums(v.alpha, v.lower, v.upper, members, v.totals)
@@ -320,7 +321,9 @@ class Decomposition:
 
     @property
     def _matrix(self) -> Any:
-        return self.rough.matrix if self.square.matrix is None else self.square.matrix
+        both = self.square.matrix, self.rough.matrix
+        # Ctrl-C after donation: the buffer is deleted.
+        return next((m for m in both if m is not None and not m.is_deleted()), None)
 
     def _tile(self, square: Square, view: View) -> WorkingSet:
         """Return the program of the change of the variables of a square."""
@@ -363,8 +366,8 @@ class Decomposition:
         new = np.clip(old + change, lower, upper)
         new = np.where(change >= tile.upper[moved], upper, new)
         new = np.where(change <= tile.lower[moved], lower, new)
+        self._fresh = False  # before anything changes: an interruption may follow
         v.alpha[some] = new
-        self._fresh = False
         # What arrives at a bound mostly stays there: its row is not worth keeping.
         self._subtract(some, new - old, self.rows.sum, (new == lower) | (new == upper))
 

@@ -157,8 +157,10 @@ class Rows:
             slab.rows, total = self.source.apply(
                 _written, slab.rows, examples, None, total, weights, np.int32(begin)
             )
-        self._home[some], self._place[some] = home, np.arange(begin, begin + count)
+        # In this order: wherever an interruption comes, every row with a home is in its place.
         slab.used, slab.last_use = begin + count, self._clock
+        self._place[some] = np.arange(begin, begin + count)
+        self._home[some] = home
         self.computed += count
         return total, count
 
@@ -193,7 +195,7 @@ class Rows:
         """Return the slab that is filled block after block; a new one if the last is full."""
         if self._open in self._slabs:
             slab = self._slabs[self._open]
-            if slab.used < slab.height:
+            if slab.used < slab.height and slab.rows is not None:
                 return self._open
         least = self.tuning.row_blocks[-1]
         height = max(least, min(self._highest, self._affordable // self.tuning.fewest_slabs))
