@@ -198,7 +198,7 @@ def _beside_libsvm(trial: Trial, solution: Solution) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         peer.fit(Q[:n, :n], targets, sample_weight=cost / cost.max())
     alpha = np.zeros(n)
-    alpha[peer.support_] = np.ravel(peer.dual_coef_)
+    alpha[peer.support_] = np.asarray(peer.dual_coef_).reshape(-1)
     if trial.machine == "epsilon_svr":
         alpha = np.concatenate([np.maximum(alpha, 0.0), np.minimum(alpha, 0.0)])
     value = 0.5 * alpha @ Q @ alpha - linear @ alpha

@@ -1,11 +1,11 @@
 """Types shared by every signature, and what makes a class a pytree."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
-from jax.tree_util import register_dataclass
+from jax.tree_util import GetAttrKey, register_pytree_with_keys
 from jaxtyping import Bool, Float
 
 Array = jax.Array | np.ndarray
@@ -26,5 +26,25 @@ Class = TypeVar("Class", bound=type)
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def pytree(cls: Class) -> Class:
-    """Make a class a frozen dataclass, and its fields the leaves of a pytree."""
-    return register_dataclass(dataclass(frozen=True, eq=False)(cls))
+    """Make a class a frozen dataclass and a pytree: fields are leaves, but for static ones.
+
+    Not by `jax.tree_util.register_dataclass`: the structures of two classes that it registers are
+    equal if they have as many fields (JAX 0.10.2), so that ``jit``, now and then, takes the program
+    of one class for that of another.
+    """
+    declared = dataclass(frozen=True, eq=False)(cls)
+    static = [f.name for f in fields(declared) if f.metadata.get("static", False)]
+    names = [f.name for f in fields(declared) if f.name not in static]
+
+    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(tree, n) for n in names), tuple(getattr(tree, n) for n in static)
+
+    def flatten_with_keys(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        leaves, rest = flatten(tree)
+        return tuple(zip(map(GetAttrKey, names), leaves, strict=True)), rest
+
+    def unflatten(rest: tuple[Any, ...], leaves: Any) -> Any:
+        return declared(**dict(zip(names + static, (*leaves, *rest), strict=True)))
+
+    register_pytree_with_keys(declared, flatten_with_keys, unflatten, flatten)
+    return declared

@@ -11,16 +11,14 @@ general one, exp(−½‖B(x − z)‖²), has the matrix log(½B²) in place of
 is normal around log γ_m · I in the Frobenius norm, which for diagonal B is the prior before.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.tree_util import register_dataclass
 from jaxtyping import Float, Real
 
-from jsvm._typing import Array, Leaf, Scalar
+from jsvm._typing import Array, Leaf, Scalar, pytree
 from jsvm.kernels import Kernel
 from jsvm.kernels.distances import squared_distances
 
@@ -61,8 +59,7 @@ def _median(squares: Array, meant: Array) -> Array:
     return jnp.where(count > 0, distance**2, 0.0)
 
 
-@register_dataclass
-@dataclass(frozen=True, eq=False)
+@pytree
 class GaussianPrior:
     """The prior above, a function of kernel and C: :meth:`around` takes its centre from data.
 

@@ -1,5 +1,7 @@
 """One contract for every kernel: the matrix equals the specification, gradients are right."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,6 +59,13 @@ SEES_ZEROS = (  # has a parameter for every feature, or may have
     *("function", "function on the host", "precomputed"),
 )
 TRACEABLE = [name for name in KERNELS if name != "function on the host"]
+
+
+def test_structures_of_different_kernels_are_different():
+    """Or jit, now and then, takes the program of one kernel for that of another."""
+    kinds = {str(s): s for s in map(jax.tree.structure, KERNELS.values())}.values()
+    for a, b in itertools.combinations(kinds, 2):
+        assert a != b
 
 
 def points(name, rng, n):
