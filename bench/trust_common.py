@@ -5,9 +5,11 @@ dies, is replaced, and the request raises; so nothing that is tried there can st
 """
 
 import json
+import math
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,18 @@ def table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(map(str, cells)) + " |" for cells in lines]
+
+
+@contextmanager
+def programs_are_only_read() -> Iterator[None]:
+    """Keep no compiled program on disk: a fault would leave half a file, which others read."""
+    name = "jax_persistent_cache_min_compile_time_secs"
+    usual = getattr(jax.config, name)
+    jax.config.update(name, math.inf)
+    try:
+        yield
+    finally:
+        jax.config.update(name, usual)
 
 
 class NoAnswerError(Exception):

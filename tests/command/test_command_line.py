@@ -275,7 +275,11 @@ FAILURES: dict[str, tuple[dict[str, str], tuple[str, ...], str]] = {
     "csv quotes": ({"a.csv": '1,2\n2,"3\n'}, ("train", "a.csv"), "a.csv, line 2: "),
     "empty csv": ({"a.csv": "a,b\n"}, ("train", "a.csv"), "holds no examples"),
     "nu": ({}, ("train", "-s", "1", "-n", "1.5", "two.txt"), "nu=1.5"),
-    "square": ({"a.txt": "1 0:1 1:1\n2 0:2 1:1\n"}, ("train", "-t", "4", "a.txt"), "square X"),
+    "square": (
+        {"a.txt": "1 0:1 1:1\n2 0:2 1:1\n"},
+        ("train", "-t", "4", "a.txt"),
+        "must be square",
+    ),
 }
 
 

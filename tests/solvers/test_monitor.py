@@ -198,7 +198,7 @@ cases = [
     (problems.c_svc((kernels.RBF(0.5), X), y, 10.0), tiles),
     (problems.psvm(K, y, 10.0, 0.1), PSMO()),
 ]
-signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 import time
 for problem, solver in cases:
     solve(problem, solver)
