@@ -58,7 +58,8 @@ class Batch:
         self.status = Status.RUNNING
         self._solver, self._turn = solver, turn_of(n, solver.tuning)
         slots = min(n, solver.slots, solver.tuning.batch_slots)
-        self._recipe = solver.recipe(slots, elastic=False)
+        # Nothing is known about given matrices: they may have a low rank.
+        self._recipe = solver.recipe(slots, elastic=False, low_rank=True)
         self._tile, self._progress = _start(problems, self._recipe)
 
     @property
