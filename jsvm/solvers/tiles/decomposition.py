@@ -246,8 +246,10 @@ class Decomposition:
 
     @cached_property
     def _tol(self) -> float:
-        v = self.vectors
-        return self.solver.tol * float(gap_unit(v.linear, v.totals, self._scale))
+        v, tol = self.vectors, self.solver.tol
+        if v.linear.any():  # the unit is one; the scale of Q is not known yet
+            return tol
+        return tol * float(gap_unit(v.linear, v.totals, self._scale))
 
     @cached_property
     def _rough_gap(self) -> float:
