@@ -37,14 +37,17 @@ def pytree(cls: Class) -> Class:
     names = [f.name for f in fields(declared) if f.name not in static]
 
     def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple(getattr(tree, n) for n in names), tuple(getattr(tree, n) for n in static)
+        own = tree.__dict__
+        return tuple([own[n] for n in names]), tuple([own[n] for n in static])
 
     def flatten_with_keys(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         leaves, rest = flatten(tree)
         return tuple(zip(map(GetAttrKey, names), leaves, strict=True)), rest
 
     def unflatten(rest: tuple[Any, ...], leaves: Any) -> Any:
-        return declared(**dict(zip(names + static, (*leaves, *rest), strict=True)))
+        tree = object.__new__(declared)
+        tree.__dict__.update(zip(names + static, (*leaves, *rest), strict=True))
+        return tree
 
     register_pytree_with_keys(declared, flatten_with_keys, unflatten, flatten)
     return declared

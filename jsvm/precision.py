@@ -7,7 +7,7 @@ traced follow the dtype of their input and the caller's setting.
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ except ImportError:  # JAX 0.8
 TRANSFER_GUARDS = [
     f"jax_transfer_guard_{way}" for way in ("host_to_device", "device_to_device", "device_to_host")
 ]
+DOUBLE = np.dtype("float64")
 PROCESS: list[int] = []  # the one that has used JAX here first
 
 
@@ -41,22 +42,29 @@ def working_dtype(dtype: Any = None) -> np.dtype:
     return chosen
 
 
-@contextmanager
-def scope(dtype: np.dtype) -> Iterator[None]:
+def scope(dtype: np.dtype) -> AbstractContextManager[Any]:
     """Let JAX work in `dtype`, whatever the caller has forbidden his own programs.
 
     Opens ``jax.enable_x64`` for float64. Implicit transfers and promotions of types, if they are
     errors outside, are allowed inside.
     """
     _check_process()
-    # Entering all of them always would cost more than asking whether they are needed.
-    guarded = any(getattr(jax.config, guard) not in (None, "allow") for guard in TRANSFER_GUARDS)
-    promotion: Any = jax.config.jax_numpy_dtype_promotion  # pyright: ignore[reportAttributeAccessIssue]
-    with (
-        jax.enable_x64(True) if dtype == np.dtype("float64") else nullcontext(),
-        jax.transfer_guard("allow") if guarded else nullcontext(),
-        jax.numpy_dtype_promotion("standard") if promotion != "standard" else nullcontext(),
-    ):
+    settings: Any = jax.config
+    needed = []  # a scope inside another needs none: asking costs less than entering
+    if dtype == DOUBLE and not settings.jax_enable_x64:
+        needed.append(jax.enable_x64(True))
+    if any(getattr(settings, guard) not in (None, "allow") for guard in TRANSFER_GUARDS):
+        needed.append(jax.transfer_guard("allow"))
+    if settings.jax_numpy_dtype_promotion != "standard":
+        needed.append(jax.numpy_dtype_promotion("standard"))
+    return _all(needed) if len(needed) > 1 else needed[0] if needed else nullcontext()
+
+
+@contextmanager
+def _all(contexts: list[Any]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
         yield
 
 

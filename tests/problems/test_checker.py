@@ -88,7 +88,7 @@ def test_a_sum_that_is_off_is_found():
 
 
 @pytest.mark.parametrize("C", [1e-300, 1e-150, 1e150, 1e200, 1e300])
-@pytest.mark.parametrize("steps", [None, 0])
+@pytest.mark.parametrize("steps", [20_000, 0])
 def test_no_cost_makes_the_duality_gap_fall_below_zero(C, steps):
     solver = SMO(max_steps=steps)
     for problem in (

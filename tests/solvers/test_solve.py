@@ -198,7 +198,7 @@ def test_an_indefinite_matrix_has_no_minimum_in_an_open_box(size):
         assert s.status == Status.UNBOUNDED
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("gamma", [1e-3, 1e-2])
 def test_hulls_that_touch_to_rounding_are_not_separable(gamma, dtype):
     """The hard margin has α of 1e13 and more: at that size rounding errors of K are margins."""
