@@ -28,7 +28,8 @@ test-slow: $(VENV)/.dev
 
 # On Python 3.11 counting lines costs half as much time again, so the tests do without.
 coverage: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python $(PYTEST) -m "not slow" --cov=jsvm --cov-report=term:skip-covered
+	$(QUICKLY) $(BIN)/python $(PYTEST) -m "not slow" --cov=jsvm --cov-branch \
+		--cov-report=term-missing:skip-covered --cov-fail-under=95
 
 # The quick tests on the lowest versions that pyproject.toml allows.
 test-oldest: $(OLDEST)/.installed

@@ -7,12 +7,13 @@ arrays, because every array that it fetches costs time.
 """
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Float, Int
 
 from jsvm._typing import Array, Scalar, Vector
@@ -20,7 +21,17 @@ from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.loop import Limits, begin, best_point, compact, relax, turns
+from jsvm.solvers.tile.loop import (
+    Anchor,
+    Limits,
+    Progress,
+    begin,
+    best_point,
+    compact,
+    relax,
+    turns,
+)
+from jsvm.solvers.tile.selection import PlanningMemory, State
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import Tuning
 
@@ -101,14 +112,25 @@ class CompiledLoop:
         end = loop(program, start, tol, limit)
         return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
 
-    @partial(jax.jit, static_argnums=0)
     def advance(
         self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
     ) -> tuple[Any, Any, Any]:
-        def onward(program: Any, start: Any, last: Any, limits: Limits) -> tuple[Any, Any, Any]:
-            if last is None:
-                alpha = program.feasible_point() if start is None else start
-                last = begin(program, alpha, self.recipe)
+        if progress is None:
+            progress = _no_progress(program.size, program.linear.dtype, self.recipe.planning)
+        start = progress.state.alpha if start is None else start
+        return self._advance(program, start, progress, limits)
+
+    @partial(jax.jit, static_argnums=0)
+    def _advance(
+        self, program: QuadraticProgram, start: Array, progress: Progress, limits: Limits
+    ) -> tuple[Any, Any, Any]:
+        """Begin and go on: one program for both, as compiling takes seconds."""
+
+        def onward(program: Any, start: Any, last: Progress, limits: Limits) -> tuple[Any, ...]:
+            missing = jnp.isnan(start[0])
+            alpha = lax.cond(missing, program.feasible_point, lambda: start + 0.0)
+            begun = partial(begin, program, alpha, self.recipe)
+            last = lax.cond(last.steps < 0, begun, lambda: last)
             end = turns(program, last, limits, recipe=self.recipe)
             alpha = best_point(program, end)
             gradient = program.gradient(alpha)
@@ -118,6 +140,26 @@ class CompiledLoop:
             return end, numbers, counts.packed()
 
         return compact(onward, self.recipe, program.size)(program, start, progress, limits)
+
+
+@lru_cache(maxsize=16)
+def _no_progress(size: int, dtype: np.dtype, planning: int) -> Progress:
+    """Return what stands for progress before the first step: a number of steps below zero."""
+    unknown, nothing = np.full(size, np.nan, dtype), np.zeros((), dtype)
+    zero, no = np.zeros((), np.int32), np.zeros((), bool)
+    recent = np.full((planning + 1, 2), -1, np.int32)
+    memory = PlanningMemory(no, no, no) if planning else None
+    return Progress(
+        state=State(unknown, unknown, recent, memory),
+        violation=nothing,
+        steps=np.full((), -1, np.int32),
+        newton_steps=zero,
+        attempts=zero,
+        stalled=no,
+        free=zero,
+        anchor=Anchor(unknown, nothing, nothing, zero, zero),
+        status=zero,
+    )
 
 
 def packed_certificate(alpha: Vector, certificate: Certificate) -> Float[Array, " m"]:
