@@ -225,11 +225,13 @@ def _beside_clarabel(problem: QuadraticProgram, objective: float) -> dict[str, A
     """Solve by Clarabel; our objective above its own, as a part of it."""
     hessian = problem.hessian.dense()
     Q = np.asarray(hessian.matrix, float) + np.diag(np.broadcast_to(hessian.ridge, problem.size))
-    vectors = (problem.linear, problem.lower, problem.upper)
+    linear, lower, upper = (
+        np.asarray(v, float) for v in (problem.linear, problem.lower, problem.upper)
+    )
     groups = np.zeros(problem.size, int) if problem.groups is None else np.asarray(problem.groups)
     totals = np.atleast_1d(np.asarray(problem.totals, float))
     try:
-        _, value = solve_qp(Q, *(np.asarray(v, float) for v in vectors), groups, totals)
+        _, value = solve_qp(Q, linear, lower, upper, groups, totals)
     except AssertionError as error:
         return {"clarabel": str(error)}
     return {"excess_over_clarabel": (objective - value) / max(abs(value), 1e-300)}
