@@ -5,17 +5,13 @@ dies, is replaced, and the request raises; so nothing that is tried there can st
 """
 
 import json
-import math
 import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jax
-
-import jsvm
+from jsvm.programs import VARIABLE
 
 FOLDER = Path(__file__).parent
 PROGRAMS = FOLDER / ".programs"  # compiled ones: every worker is a new process
@@ -46,18 +42,6 @@ def table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return ["| " + " | ".join(map(str, cells)) + " |" for cells in lines]
-
-
-@contextmanager
-def programs_are_only_read() -> Iterator[None]:
-    """Keep no compiled program on disk: a fault would leave half a file, which others read."""
-    name = "jax_persistent_cache_min_compile_time_secs"
-    usual = getattr(jax.config, name)
-    jax.config.update(name, math.inf)
-    try:
-        yield
-    finally:
-        jax.config.update(name, usual)
 
 
 class NoAnswerError(Exception):
@@ -100,7 +84,7 @@ class Worker:
 
     def _start(self) -> None:
         self._mine, theirs = SPAWN.Pipe()
-        folder = jax.config.jax_compilation_cache_dir or str(PROGRAMS)  # pyright: ignore
+        folder = os.environ.get(VARIABLE, str(PROGRAMS))
         arguments = theirs, self._answer, self._prepare, folder
         self._process = SPAWN.Process(target=_serve, args=arguments)
         self._process.start()
@@ -111,18 +95,11 @@ class Worker:
         self._mine.recv()
 
 
-def programs_from(folder: str) -> dict[str, str]:
-    """Return what the environment of processes must hold to find compiled programs."""
-    shortest = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
-    return {"JAX_COMPILATION_CACHE_DIR": folder, shortest: "0.1"}
-
-
 def _serve(
     connection: Any, answer: Callable[[Any], Any], prepare: Callable[[], Any], programs: str
 ) -> None:
     """Answer until the connection is closed."""
-    jsvm.keep_compiled_programs(programs)
-    os.environ |= programs_from(programs)
+    os.environ[VARIABLE] = programs  # before the first program, and for processes of its own
     prepare()
     connection.send("ready")
     while True:

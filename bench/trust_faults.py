@@ -28,7 +28,7 @@ import joblib
 import numpy as np
 from tqdm import tqdm
 
-from bench.trust_common import SPAWN, NoAnswerError, Rows, Worker, programs_are_only_read, table
+from bench.trust_common import SPAWN, NoAnswerError, Rows, Worker, table
 from jsvm import SVC, kernels, problems, solve
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers import PSMO, SMO, Solution, Status, Tuning
@@ -101,7 +101,6 @@ def false_claims(name: str, solution: Solution) -> list[str]:
     return list(problems.check(run(name).problem, solution, run(name).solver.tol).complaints)
 
 
-@programs_are_only_read()
 def interrupt(draw: Draw) -> Outcome:
     """SIGINT at a random time of the run."""
     name = str(draw.choice(NAMES))
@@ -162,7 +161,6 @@ def not_saved(name: str, path: Path, **options: Any) -> Outcome:
     return "solution and warning", wrong
 
 
-@programs_are_only_read()
 def full_disk(draw: Draw) -> Outcome:
     """No space left: ENOSPC from /dev/full, or a limit within the file; an old file survives."""
     name = str(draw.choice(NAMES))
@@ -242,7 +240,6 @@ def killed(draw: Draw) -> Outcome:
     return TOO_LATE if ended else f"killed {'after' if saved else 'before'} a save", wrong
 
 
-@programs_are_only_read()
 def _victim(name: str, path: Path, connection: Any) -> None:
     """Run as a process: warm up, say how long a run with checkpoints takes, and run again."""
     with checkpoints_every_round() as folder:

@@ -250,6 +250,7 @@ def soak(minutes: float, count: int, first: int) -> None:
         if time.perf_counter() - begun > 60 * minutes:
             break
         if number % 20 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+            jsvm.programs.forget_programs()
             jax.clear_caches()  # every compiled program takes some maps
         try:
             row = judged(number)

@@ -4,8 +4,8 @@
 from typing import TYPE_CHECKING, Any
 
 from jsvm import data, kernels, objectives, optim, problems, search, solvers
-from jsvm.compilation import keep_compiled_programs
 from jsvm.machine import Machine
+from jsvm.programs import keep_compiled_programs
 from jsvm.solvers import solve
 
 if TYPE_CHECKING:

@@ -1,9 +1,8 @@
 """Decision values in blocks of few shapes, so that few programs are compiled."""
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,6 +12,7 @@ from jsvm.kernels.whole_numbers import exact_matrix, exact_widths
 from jsvm.machine import Machine
 from jsvm.numerics.arrays import bucket, equal_rows, is_sparse, repeat_first, widened
 from jsvm.precision import scope
+from jsvm.programs import program
 
 BLOCK_BYTES = 2**24  # of one block of the kernel matrix
 MANY_ENTRIES = 1_000_000  # of the kernel matrix: from here on it pays to look for equal points
@@ -124,12 +124,12 @@ def _fill_sparse(values: np.ndarray, machine: Machine, X: Any) -> None:
             values[begin : begin + rows] = K @ machine.coefficients.astype(dtype) + machine.bias
 
 
-@jax.jit
+@program
 def _evaluate(machine: Machine, X: Any) -> Any:
     return machine(X)
 
 
-@partial(jax.jit, static_argnames="width")
+@program(static_argnames="width")
 def _evaluate_exactly(machine: Machine, X: Any, width: int) -> tuple[Any, Any]:
     """Do the same with products in float32; tell whether they were exact."""
     K, exact = exact_matrix(machine.kernel, X, machine.points, width)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+os.environ["JSVM_CACHE"] = "off"  # tests neither read nor write the user's programs
 os.environ["SCIPY_ARRAY_API"] = "1"  # or scikit-learn skips its checks of array-API input
 
 with install_import_hook("jsvm", "beartype.beartype"):

@@ -18,7 +18,7 @@ PACKAGE = Path(jsvm.__file__).parent
 
 # A module may import from its own layer and from layers before it.
 LAYERS = (
-    ("_typing", "precision", "compilation"),
+    ("_typing", "precision", "programs", "compilation"),
     ("numerics",),
     ("optim", "data"),
     ("kernels",),
@@ -35,7 +35,7 @@ LAYERS = (
     ("__main__",),
     ("__init__",),
 )
-MOST_LINES = 19_000
+MOST_LINES = 19_500
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 

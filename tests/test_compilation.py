@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -33,14 +32,3 @@ def test_a_small_fit_compiles_few_programs_and_nearby_sizes_share_them():
     first, *later = map(int, done.stdout.split())
     assert 1 <= first <= 6
     assert later == [0, 0, 0, 0]
-
-
-def test_compiled_programs_are_kept_on_request(tmp_path: Path):
-    program = (
-        "import sys, numpy as np, jsvm\n"
-        "jsvm.keep_compiled_programs(sys.argv[1])\n"
-        "jsvm.solve(jsvm.problems.c_svc(np.eye(2), np.array([1.0, -1.0]), 1.0))\n"
-    )
-    folder = tmp_path / "programs"
-    subprocess.run([sys.executable, "-c", program, str(folder)], check=True)
-    assert any(path.stat().st_size > 0 for path in folder.rglob("*") if path.is_file())

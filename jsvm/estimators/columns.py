@@ -12,10 +12,8 @@ machines of a fit, only their targets differ. In memory it has one of few sizes,
 programs are compiled: it is padded with examples of weight zero.
 """
 
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import numpy as np
 from sklearn.cluster import KMeans
 
@@ -27,6 +25,7 @@ from jsvm.estimators.kernel_estimator import Estimator
 from jsvm.numerics.arrays import bucket, check_finite, is_sparse, repeat_first, widened
 from jsvm.precision import scope
 from jsvm.problems import MatrixData, Normalised
+from jsvm.programs import program
 from jsvm.solvers import PSMO
 
 DOUBLE = np.dtype("float64")
@@ -100,7 +99,7 @@ def normalise(K: MatrixData, scaling: str, weight: np.ndarray, budget: float) ->
     return Columns(problems.DenseMatrix(rows), mean, scale, weight)
 
 
-@partial(jax.jit, static_argnames="scaling")
+@program(static_argnames="scaling")
 def _normalise(values: Any, weight: Any, scaling: str) -> tuple[Any, Any, Any]:
     normal = problems.normalised(problems.DenseMatrix(values), scaling, weight)
     return normal.all_objects(), normal.mean, normal.scale

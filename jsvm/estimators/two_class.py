@@ -6,7 +6,6 @@ faster. On other devices they are one batch if the matrices fit into BATCH_BYTES
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from jsvm.numerics.arrays import bucket, repeat_first, widened
 from jsvm.precision import default_platform, scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.hessian import gram
+from jsvm.programs import program
 from jsvm.solvers import SMO, Solution, solve, solve_batch
 from jsvm.solvers.canonical import near
 from jsvm.solvers.monitor import Monitor
@@ -103,7 +103,7 @@ def _matrix(K: Any, dtype: np.dtype) -> Any:
     return gram(kernel, jnp.asarray(repeat_first(widened(kernel, X), bucket(len(X))), dtype))
 
 
-@partial(jax.jit, static_argnames="build")
+@program(static_argnames="build")
 def _cut(
     build: Any, parameters: Any, matrix: Any, examples: Any, signs: Any, weights: Any
 ) -> QuadraticProgram:

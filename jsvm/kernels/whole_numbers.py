@@ -5,8 +5,6 @@ the way to ⟨x, z⟩ is a whole number of at most ‖x‖‖z‖, and float32 h
 points are too long for that, they are cut into parts with some of the columns each.
 """
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +14,7 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel
 from jsvm.kernels.distances import Points, SquaredDistance, centre_of
 from jsvm.numerics.memory import borrow
+from jsvm.programs import program
 
 FEWEST_FEATURES = 32  # with fewer, products are a small part of the work
 LARGEST_EXACT = 2.0**24  # float32 has all whole numbers up to this one
@@ -65,7 +64,7 @@ def _widths(features: int) -> list[int]:
     return [-(-features // (p * PART_STEP)) * PART_STEP for p in parts]
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _moved(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Points, Array]:
     """Return the points around a centre, and the squared length of the longest."""
     moved = X - centre_of(X)[None, :]
@@ -73,7 +72,7 @@ def _moved(memory: Float[Array, "n d"], X: Float[Array, "n d"]) -> tuple[Points,
     return Points(moved, squares), jnp.max(squares)
 
 
-@jax.jit
+@program
 def _lengths(points: Points) -> Array:
     """Return for every width but the first the squared length of the longest part."""
     X = points.coordinates
@@ -85,7 +84,7 @@ def _split(points: Points, width: int) -> Points:
     return points._replace(coordinates=_parts(jnp.asarray(points.coordinates, jnp.float32), width))
 
 
-_split_compiled = partial(jax.jit, static_argnames="width")(_split)
+_split_compiled = program(_split, static_argnames="width")
 
 
 def _longest(X: Float[Array, "n d"], width: int) -> Float[Array, " parts"]:

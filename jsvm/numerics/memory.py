@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jsvm.precision import default_device
+from jsvm.programs import program
 
 LIMIT = 2**28  # bytes kept for the next fits
 ALIGNMENT = 64  # bytes: XLA reads an array at such an address without a copy
@@ -53,7 +54,7 @@ class MemoryPool:
             for k, array in enumerate(self._arrays):
                 if array.shape == shape and array.dtype == dtype and array.devices() == {device}:
                     return self._arrays.pop(k)
-        return jnp.zeros(shape, dtype)
+        return _zeros(shape, dtype)
 
     def give_back(self, array: jax.Array) -> None:
         """Keep the memory of an array; do not use it afterwards."""
@@ -64,6 +65,11 @@ class MemoryPool:
             self._arrays.append(array)
             while self.bytes > self.limit:
                 self._arrays.pop(0)
+
+
+@program(static_argnames=("shape", "dtype"))
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> jax.Array:
+    return jnp.zeros(shape, dtype)
 
 
 POOL = MemoryPool(LIMIT)

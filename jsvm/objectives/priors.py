@@ -13,7 +13,6 @@ is normal around log γ_m · I in the Frobenius norm, which for diagonal B is th
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Real
@@ -21,6 +20,7 @@ from jaxtyping import Float, Real
 from jsvm._typing import Array, Leaf, Scalar, pytree
 from jsvm.kernels import Kernel
 from jsvm.kernels.distances import squared_distances
+from jsvm.programs import program
 
 WIDTH = 2.0  # standard deviation of log γ (Glasmachers 2008, section 12.1)
 ESCAPE = 1e-6  # slope of the log-density of log C; negligible where the likelihood is not flat
@@ -41,7 +41,7 @@ def median_heuristic(X: Real[Array, "n d"], y: Real[Array, " n"]) -> Float[Array
     return _median_heuristic(jnp.asarray(X, jnp.result_type(X, float)), jnp.asarray(y))
 
 
-@jax.jit
+@program
 def _median_heuristic(X: Any, y: Any) -> Any:
     squares = squared_distances(X, X)
     different = y[:, None] != y[None, :]

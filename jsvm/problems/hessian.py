@@ -6,7 +6,6 @@ is kept apart because the primal problem needs it: it is the curvature of a squa
 
 from typing import Any, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -15,6 +14,7 @@ from jaxtyping import Float, Int, Real
 from jsvm._typing import Array, Leaf, Matrix, Number, Vector, pytree
 from jsvm.kernels import Kernel
 from jsvm.numerics.arrays import as_floating, product
+from jsvm.programs import program
 
 MAP_ROWS = 256  # kernel rows computed at a time
 FLAT_ULPS = 8  # units of rounding of the diagonal below which a curvature counts as zero
@@ -205,7 +205,7 @@ def gram(kernel: Kernel, X: Real[Array, "n d"]) -> Matrix:
     return kernel(X) if kernel.runs_on_host() else _compiled_gram(kernel, X)
 
 
-@jax.jit
+@program
 def _compiled_gram(kernel: Any, X: Any) -> Any:
     return kernel(X)
 

@@ -16,7 +16,6 @@ With weights an example counts as so many copies: √w_i K_ij has the products o
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Real
@@ -25,6 +24,7 @@ from jsvm._typing import Array, Leaf, pytree
 from jsvm.kernels import Kernel
 from jsvm.kernels.sparse import between_sparse
 from jsvm.numerics.arrays import as_floating, in_full_precision, is_sparse, namespace, product
+from jsvm.programs import program
 
 SCALINGS = ("length", "variance")
 BLOCK_BYTES = 2**25  # of the matrix that is computed at a time
@@ -277,7 +277,7 @@ def _blocks(data: Any) -> Any:
         yield data.objects(slice(begin, begin + step))
 
 
-@jax.jit
+@program
 def _kernel_block(kernel: Any, Z: Any, X: Any) -> Any:
     return kernel(Z, X)
 

@@ -15,7 +15,6 @@ eq. 1). With C = ∞ these have to vanish, and v = y − s(y − Kα) with s ≤
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Real
@@ -28,6 +27,7 @@ from jsvm.problems.hessian import Dense, Hessian
 from jsvm.problems.machines import check, cost, targets
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData, as_matrix_data
 from jsvm.problems.program import QuadraticProgram
+from jsvm.programs import program
 
 Outputs = Float[Array, " l"]
 Box = tuple[Vector, Vector, Scalar]  # L, U and ε
@@ -108,7 +108,7 @@ def psvm(K: Any, y: Real[Array, " l"], C: Scalar, epsilon: Scalar) -> QuadraticP
     return QuadraticProgram(Normal(data, y), linear, -upper, upper, l1=epsilon)
 
 
-@jax.jit
+@program
 def primal_objective(target: Outputs, output: Outputs, gradient: Vector, box: Box) -> Number:
     """Return P(v) from Kα and its G; v is Kα, or near it where a bound is infinite."""
     lower, upper, epsilon = box

@@ -19,6 +19,7 @@ from jsvm.kernels import Kernel
 from jsvm.numerics.arrays import as_key
 from jsvm.optim import irprop_plus, noisy_rprop
 from jsvm.precision import scope, working_dtype
+from jsvm.programs import program
 from jsvm.search.problem import Callback, Objective, SearchProblem, SearchResult, Watch, as_data
 from jsvm.search.space import Space
 
@@ -113,7 +114,7 @@ def gradient(
             _search,
             SearchProblem(objective, space, maximise, key is not None),
             as_data(kernel, X, y, chosen),
-            optimizer=_default(key is not None) if optimizer is None else optimizer,
+            optimizer=optimizer,
             tol=tol,
             watch=partial(Watch, steps, time_limit, progress, callback),
         )
@@ -127,20 +128,14 @@ def gradient(
     return min(results, key=lambda result: np.nan_to_num(sign * result.value, nan=np.inf))
 
 
-@lru_cache
-def _default(random: bool) -> Any:
-    """Return an optimiser whose steps are those of logarithms."""
-    return (noisy_rprop if random else irprop_plus)(LOG_STEP, largest=LARGEST_LOG_STEP)
-
-
 def first_values(problem: SearchProblem, data: Any, thetas: np.ndarray, key: Any) -> np.ndarray:
     """Do the same as `values_of` with the program of the search: another one is not compiled."""
-    optimizer = _with_value(_default(problem.random))
     values = []
     for theta in thetas:
         start = jnp.asarray(theta, float)
-        place, limits = (start, _initial(start, optimizer), key), problem.space.limits(theta)
-        values.append(_round(place, data, limits, np.int32(1), problem, optimizer)[1][0])
+        place = start, _initial(start, problem.random, None), key
+        limits = problem.space.limits(theta)
+        values.append(_round(place, data, limits, np.int32(1), problem, None)[1][0])
     return np.asarray(jax.device_get(values))
 
 
@@ -154,10 +149,9 @@ def _search(
     tol: float,
     watch: Callable[[], Watch],
 ) -> SearchResult:
-    optimizer = _with_value(optimizer)
     limits = problem.space.limits(theta)
     theta = jnp.asarray(theta, float)
-    place = theta, _initial(theta, optimizer), key
+    place = theta, _initial(theta, problem.random, optimizer), key
     values, thetas = np.zeros(0), np.zeros((0, problem.space.size))
     count = FIRST_ROUND
     with watch() as watched:
@@ -200,27 +194,30 @@ def _chosen(values: np.ndarray, thetas: np.ndarray, random: bool) -> tuple[float
 
 
 @lru_cache
-def _with_value(optimizer: Any) -> Any:
-    """Return the transformation as one whose update accepts `value`; cached, for `jit`."""
-    return optax.with_extra_args_support(optimizer)
+def _transformation(random: bool, optimizer: Any) -> Any:
+    """Return the optimiser, by default one whose steps are those of logarithms."""
+    if optimizer is None:
+        optimizer = (noisy_rprop if random else irprop_plus)(LOG_STEP, largest=LARGEST_LOG_STEP)
+    return optax.with_extra_args_support(optimizer)  # its update accepts `value`
 
 
-@partial(jax.jit, static_argnames="optimizer")
-def _initial(theta: Any, optimizer: Any) -> Any:
-    return optimizer.init(theta)
+@program(static_argnames=("random", "optimizer"))
+def _initial(theta: Any, random: bool, optimizer: Any) -> Any:
+    return _transformation(random, optimizer).init(theta)
 
 
-@partial(jax.jit, static_argnames=("problem", "optimizer"))
+@program(static_argnames=("problem", "optimizer"))
 def _round(
     place: tuple, data: Any, limits: Any, count: Any, problem: SearchProblem, optimizer: Any
 ) -> tuple:
     """Take `count` steps from θ, state and key; also return the values and their places."""
+    update = _transformation(problem.random, optimizer).update
 
     def step(carry: tuple) -> tuple:
         k, (theta, state, key), values, places = carry
         key, own = jax.random.split(key)
         value, slope = jax.value_and_grad(problem.value)(theta, data, own)
-        change, state = optimizer.update(slope, state, theta, value=value)
+        change, state = update(slope, state, theta, value=value)
         values, places = values.at[k].set(value), places.at[k].set(theta)
         return k + 1, (jnp.clip(theta + change, *limits), state, key), values, places
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ from jsvm.kernels import Kernel
 from jsvm.numerics.arrays import cast
 from jsvm.objectives.training import mapped
 from jsvm.precision import default_platform, scope
+from jsvm.programs import program
 from jsvm.search.space import Space
 
 SMALLEST_SHARE = 4  # evaluations per thread; with fewer, another thread costs more than it saves
@@ -124,7 +124,7 @@ def values_of(problem: SearchProblem, data: Any, thetas: np.ndarray, key: Any) -
         return np.concatenate(list(pool.map(work, shares)))[: len(thetas)]
 
 
-@partial(jax.jit, static_argnames="problem")
+@program(static_argnames="problem")
 def _values(thetas: Any, *, data: Any, key: Any, problem: SearchProblem) -> Any:
     return mapped(lambda theta: problem.value(theta, data, key), thetas)
 

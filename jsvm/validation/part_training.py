@@ -21,6 +21,7 @@ from jsvm.precision import scope
 from jsvm.problems import QuadraticProgram
 from jsvm.problems.certificate import certify
 from jsvm.problems.hessian import gram
+from jsvm.programs import program
 from jsvm.solvers import SMO, solve
 from jsvm.solvers.canonical import near
 from jsvm.solvers.tile.loop import Limits, advance, best_point
@@ -118,7 +119,7 @@ def _shared(task: GridTask, kernel: Any) -> tuple[Any, bool]:
         return (points, False) if basis is None else (basis.matrix(points, points), True)
 
 
-@partial(jax.jit, static_argnames=("build", "recipe"))
+@program(static_argnames=("build", "recipe"))
 def _train(
     kernel: Any,
     matrix: Any,

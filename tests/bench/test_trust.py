@@ -30,9 +30,8 @@ def _own_files(tmp_path, monkeypatch):
     monkeypatch.setattr(trust_fuzz, "FINDINGS", tmp_path / "findings")
     monkeypatch.setattr(trust, "REPORT", tmp_path / "TRUST.md")
     monkeypatch.setattr(trust_faults, "NAMES", ("one tile",))
-    folder: Any = jax.config.jax_compilation_cache_dir  # pyright: ignore
-    for name, value in trust_common.programs_from(folder).items():
-        monkeypatch.setenv(name, value)  # for spawned processes
+    folder = Path(str(jax.config.jax_compilation_cache_dir)).with_name("programs")  # pyright: ignore
+    monkeypatch.setenv("JSVM_CACHE", str(folder))  # for spawned processes
 
 
 # Damages

@@ -8,7 +8,6 @@ Obermayer 2004, B.3).
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +21,7 @@ from jsvm.precision import scope, working_dtype
 from jsvm.problems.matrix_data import DenseMatrix, Normalised, as_matrix_data, normalised
 from jsvm.problems.potential import psvm
 from jsvm.problems.program import QuadraticProgram
+from jsvm.programs import program
 from jsvm.solvers.potential.psmo import PSMO
 from jsvm.solvers.potential.solve_psvm import DOUBLE, PsvmFamily
 from jsvm.solvers.status import Status
@@ -165,7 +165,7 @@ def _all_together(
     return coefficients, offsets, bool((status == Status.CONVERGED).all())
 
 
-@partial(jax.jit, static_argnames=("scaling", "solver"))
+@program(static_argnames=("scaling", "solver"))
 def _solve_some(folds: Folds, scaling: str, solver: PSMO) -> tuple[Any, Any, Any]:
     def one(weight: Any, bound: Any) -> tuple[Any, Any, Any]:
         K, mean, problem = folds.machine(weight, bound, scaling)

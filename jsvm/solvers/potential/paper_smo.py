@@ -6,7 +6,6 @@ is due (section 3.2), when the violation is small enough, or after a number of s
 
 import math
 import time
-from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +16,7 @@ from jax import lax
 from jsvm.numerics.arrays import check_finite
 from jsvm.numerics.indexing import index_of_max
 from jsvm.problems.potential import violations
+from jsvm.programs import program
 from jsvm.solvers.monitor import Facts, facts_of
 from jsvm.solvers.potential.paper_steps import STEPS, EpsilonBox, PaperState, RowCache, block_update
 from jsvm.solvers.potential.prepared_psvm import PreparedPsvm, certified, lengths_of, output_of
@@ -177,13 +177,13 @@ def _worst(alpha: Any, gradient: Any, box: EpsilonBox) -> tuple[Any, Any]:
     return index_of_max(violations(alpha, gradient, box.lower, box.upper, box.epsilon))
 
 
-@jax.jit
+@program
 def _selected(state: PaperState, box: EpsilonBox) -> PaperState:
     i, violation = _worst(state.alpha, state.gradient, box)
     return state._replace(i=i, violation=violation, stuck=jnp.bool_(False))
 
 
-@partial(jax.jit, static_argnames=("triggers", "step", "flat"))
+@program(static_argnames=("triggers", "step", "flat"))
 def _loop(
     rows: RowCache,
     box: EpsilonBox,
@@ -249,16 +249,16 @@ def _noted(state: PaperState, box: EpsilonBox, moved: tuple[Any, Any, Any, Any])
     )
 
 
-@partial(jax.jit, donate_argnums=0)
+@program(donate_argnums=0)
 def _write(values: Any, row: Any, place: Any) -> Any:
     return lax.dynamic_update_index_in_dim(values, row, place, 0)
 
 
-@jax.jit
+@program
 def _between(values: Any, slots: Any, members: Any) -> Any:
     return values[slots][:, members]
 
 
-@jax.jit
+@program
 def _moved(gradient: Any, values: Any, slots: Any, change: Any) -> Any:
     return gradient - jnp.matmul(change, values[slots], precision=lax.Precision.HIGHEST)

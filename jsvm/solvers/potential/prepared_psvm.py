@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -11,6 +10,7 @@ from jsvm.precision import default_platform
 from jsvm.problems import DenseMatrix, QuadraticProgram
 from jsvm.problems.matrix_data import MatrixData, SparseMatrix
 from jsvm.problems.potential import certify_potential
+from jsvm.programs import program
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
 from jsvm.solvers.status import Solution, Status
 
@@ -96,7 +96,7 @@ def _on_host(data: MatrixData, tuning: PotentialTuning) -> np.ndarray:
     return np.ascontiguousarray(rows, np.float64)
 
 
-_transposed = jax.jit(jnp.transpose)
+_transposed = program(jnp.transpose)
 
 
 def combine(coefficients: Any, values: Any) -> Any:
@@ -106,7 +106,7 @@ def combine(coefficients: Any, values: Any) -> Any:
     return _combine(coefficients, values)
 
 
-_combine = jax.jit(product)
+_combine = program(product)
 
 
 def output_of(matrix: MatrixData, alpha: np.ndarray, tuning: PotentialTuning) -> np.ndarray:
@@ -132,6 +132,6 @@ def lengths_of(matrix: MatrixData, tuning: PotentialTuning) -> np.ndarray:
     return np.concatenate(parts)[:count]
 
 
-@jax.jit
+@program
 def _lengths(values: Any) -> Any:
     return jnp.sqrt(jnp.sum(values**2, axis=1))

@@ -4,7 +4,7 @@ Variables come and go, and only what is new is computed: a variable keeps its sl
 makes its slot free. Sizes are few, so that few programs are compiled.
 """
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from jsvm.numerics.arrays import bucket, product, repeat_first
 from jsvm.numerics.indexing import put_cross, put_rows
 from jsvm.numerics.memory import aligned_empty, borrow, give_back
 from jsvm.problems.matrix_data import DenseMatrix, MatrixData
+from jsvm.programs import program
 from jsvm.solvers.potential.prepared_psvm import combine, output_of
 from jsvm.solvers.potential.psvm_tuning import PotentialTuning
 from jsvm.solvers.potential.semismooth import TileProblem, minimise
@@ -173,25 +174,25 @@ def improve(
     return np.clip(new, lower, upper), int(steps), float(width)
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _grown(memory: tuple[Any, Any], tile: tuple[Any, Any]) -> tuple[Any, Any]:
     """Return values and Q with zeros in the slots that are new, in the memory given."""
     more = memory[0].shape[0] - tile[0].shape[0]
     return jnp.pad(tile[0], ((0, more), (0, 0))), jnp.pad(tile[1], (0, more))
 
 
-@partial(jax.jit, donate_argnums=(0, 1))
+@program(donate_argnums=(0, 1))
 def _insert(values: Any, Q: Any, new: Any, places: Any) -> tuple[Any, Any]:
     values = put_rows(values, new, places)
     return values, put_cross(Q, product(new, values.T), places)
 
 
-@jax.jit
+@program
 def _keep(values: Any, Q: Any, kept: Any) -> tuple[Any, Any]:
     return values[kept], Q[kept][:, kept]
 
 
-@partial(jax.jit, static_argnames="tuning")
+@program(static_argnames="tuning")
 def _improve(
     Q: Any, problem: TileProblem, width: Any, tol: Any, budget: Any, tuning: PotentialTuning
 ) -> tuple[Any, ...]:

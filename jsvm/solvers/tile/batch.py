@@ -13,6 +13,7 @@ from jsvm.numerics.arrays import cast, check_finite
 from jsvm.precision import scope, working_dtype
 from jsvm.problems import Dense, QuadraticProgram, Tile, validate
 from jsvm.problems.certificate import Certificate, certify
+from jsvm.programs import program
 from jsvm.solvers.monitor import Facts, Monitor, facts_of, finish
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
@@ -119,12 +120,12 @@ def _validate(problems: QuadraticProgram) -> None:
         validate(replace(jax.tree.map(lambda leaf, k=k: leaf[k], vectors), hessian=stub))
 
 
-@partial(jax.jit, static_argnames="recipe")
+@program(static_argnames="recipe")
 def _start(programs: QuadraticProgram, recipe: Recipe) -> tuple[QuadraticProgram, Progress]:
     return jax.vmap(lambda program: start_whole(program, None, recipe))(programs)
 
 
-@partial(jax.jit, static_argnames="recipe")
+@program(static_argnames="recipe")
 def _advance(
     tile: QuadraticProgram, progress: Progress, limits: Limits, recipe: Recipe
 ) -> Progress:
@@ -132,10 +133,10 @@ def _advance(
     return jax.vmap(partial(advance, recipe=recipe), (0, 0, own_steps))(tile, progress, limits)
 
 
-_best_points = jax.jit(jax.vmap(best_point))
+_best_points = program(jax.vmap(best_point))
 
 
-@jax.jit
+@program
 @jax.vmap
 def _certify(tile: QuadraticProgram, alpha: Any) -> tuple[Any, Certificate]:
     """In float64, whatever the tile was solved in."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,6 +18,7 @@ from jaxtyping import Float, Int
 from jsvm._typing import Array, Scalar, Vector
 from jsvm.problems import QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
+from jsvm.programs import program
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
 from jsvm.solvers.tile.loop import (
@@ -105,12 +105,8 @@ class CompiledLoop:
 
     recipe: Recipe
 
-    @partial(jax.jit, static_argnums=0)
     def relax(self, problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar) -> tuple[Any, Any]:
-        program, recipe = problem.program(), self.recipe
-        loop = compact(partial(relax, recipe=recipe), recipe, program.size)
-        end = loop(program, start, tol, limit)
-        return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
+        return _relax(problem, start, tol, limit, self.recipe)
 
     def advance(
         self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
@@ -118,28 +114,38 @@ class CompiledLoop:
         if progress is None:
             progress = _no_progress(program.size, program.linear.dtype, self.recipe.planning)
         start = progress.state.alpha if start is None else start
-        return self._advance(program, start, progress, limits)
+        return _advance(program, start, progress, limits, self.recipe)
 
-    @partial(jax.jit, static_argnums=0)
-    def _advance(
-        self, program: QuadraticProgram, start: Array, progress: Progress, limits: Limits
-    ) -> tuple[Any, Any, Any]:
-        """Begin and go on: one program for both, as compiling takes seconds."""
 
-        def onward(program: Any, start: Any, last: Progress, limits: Limits) -> tuple[Any, ...]:
-            missing = jnp.isnan(start[0])
-            alpha = lax.cond(missing, program.feasible_point, lambda: start + 0.0)
-            begun = partial(begin, program, alpha, self.recipe)
-            last = lax.cond(last.steps < 0, begun, lambda: last)
-            end = turns(program, last, limits, recipe=self.recipe)
-            alpha = best_point(program, end)
-            gradient = program.gradient(alpha)
-            finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
-            counts = Counts(end.status, end.steps, end.newton_steps, end.free, finite)
-            numbers = packed_certificate(alpha, certify(program, alpha, gradient))
-            return end, numbers, counts.packed()
+@program(static_argnames="recipe")
+def _relax(
+    problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar, recipe: Recipe
+) -> tuple[Any, Any]:
+    program = problem.program()
+    loop = compact(partial(relax, recipe=recipe), recipe, program.size)
+    end = loop(program, start, tol, limit)
+    return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
 
-        return compact(onward, self.recipe, program.size)(program, start, progress, limits)
+
+@program(static_argnames="recipe")
+def _advance(
+    program: QuadraticProgram, start: Array, progress: Progress, limits: Limits, recipe: Recipe
+) -> tuple[Any, Any, Any]:
+    """Begin and go on: one program for both, as compiling takes seconds."""
+
+    def onward(program: Any, start: Any, last: Progress, limits: Limits) -> tuple[Any, ...]:
+        missing = jnp.isnan(start[0])
+        alpha = lax.cond(missing, program.feasible_point, lambda: start + 0.0)
+        last = lax.cond(last.steps < 0, partial(begin, program, alpha, recipe), lambda: last)
+        end = turns(program, last, limits, recipe=recipe)
+        alpha = best_point(program, end)
+        gradient = program.gradient(alpha)
+        finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
+        counts = Counts(end.status, end.steps, end.newton_steps, end.free, finite)
+        numbers = packed_certificate(alpha, certify(program, alpha, gradient))
+        return end, numbers, counts.packed()
+
+    return compact(onward, recipe, program.size)(program, start, progress, limits)
 
 
 @lru_cache(maxsize=16)
@@ -174,7 +180,7 @@ def unpacked_certificate(numbers: np.ndarray, groups: int) -> tuple[np.ndarray, 
     return numbers[3 + groups :], Certificate(objective, primal, numbers[3 : 3 + groups], violation)
 
 
-@partial(jax.jit, static_argnames=("slots", "tuning"))
+@program(static_argnames=("slots", "tuning"))
 def newton_on_all(problem: WorkingSet, slots: int, tuning: Tuning) -> tuple[Any, Any]:
     """Take one block step on all free variables; return change and packed counts."""
     program, zero = problem.program(), jnp.zeros_like(problem.linear)

@@ -9,7 +9,6 @@ next one goes on from there.
 import math
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +19,7 @@ from jsvm.numerics.arrays import check_finite
 from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import Dense, QuadraticProgram, Tile
 from jsvm.problems.certificate import Certificate, certify
+from jsvm.programs import program
 from jsvm.solvers.canonical import Layout, canonical, has_low_rank, innermost
 from jsvm.solvers.monitor import Facts, Pace, facts_of
 from jsvm.solvers.smo import SMO
@@ -147,7 +147,7 @@ def start_whole(
     return tile, begin(tile, tile.feasible_point() if alpha is None else alpha, recipe)
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _in_memory(memory: Any, hessian: Any) -> Tile:
     """Return the matrix, in the memory given."""
     return Tile.of(hessian.dense())

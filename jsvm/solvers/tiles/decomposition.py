@@ -39,6 +39,7 @@ from jsvm.problems.certificate import (
     objective_rounding,
 )
 from jsvm.problems.program import restored_sums
+from jsvm.programs import program
 from jsvm.solvers.canonical import Layout, innermost
 from jsvm.solvers.monitor import Facts, Pace, facts_of
 from jsvm.solvers.smo import SMO
@@ -319,7 +320,7 @@ class Decomposition:
         if matrix is None:
             some = np.arange(min(16, self.rows.size))
             matrix = jnp.asarray(self.rows.part(some, some))
-        return float(jnp.max(jnp.abs(jnp.diagonal(matrix))))
+        return float(_largest_on_diagonal(matrix))
 
     @property
     def _matrix(self) -> Any:
@@ -388,6 +389,11 @@ class Decomposition:
         v.gradient -= np.tile(product, len(v.alpha) // n)
 
 
-@jax.jit
+@program
 def _certify(program: QuadraticProgram, alpha: Any, gradient: Any) -> Any:
     return certify(jax.tree.map(jnp.asarray, program), alpha, gradient)
+
+
+@program
+def _largest_on_diagonal(matrix: Any) -> Any:
+    return jnp.max(jnp.abs(jnp.diagonal(matrix)))

@@ -9,7 +9,6 @@ all rows, those that will hardly be asked for again are not kept. The solver ask
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -19,6 +18,7 @@ from jsvm.numerics.arrays import product, repeat_first
 from jsvm.numerics.indexing import UNROLL, add_rows
 from jsvm.numerics.memory import borrow, give_back
 from jsvm.precision import scope
+from jsvm.programs import program
 from jsvm.solvers.canonical import Layout
 from jsvm.solvers.tiles.sources import Source, source_of
 from jsvm.solvers.tuning import DEFAULT, Tuning
@@ -265,4 +265,4 @@ def _written(slab: Any, rows: Any, total: Any, weights: Any, begin: Any) -> tupl
     return written, total + product(weights, rows)
 
 
-_add_rows = jax.jit(add_rows)
+_add_rows = program(add_rows)

@@ -21,6 +21,7 @@ from jsvm.kernels.whole_numbers import are_whole, exact_points, exact_widths
 from jsvm.numerics.arrays import cast, widened
 from jsvm.numerics.memory import borrow, give_back
 from jsvm.problems import Dense, FromKernel
+from jsvm.programs import program
 from jsvm.solvers.canonical import Layout
 
 Indices = np.ndarray | None  # None for all of them
@@ -123,17 +124,17 @@ def _take(points: Any, some: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[some], points)
 
 
-@jax.jit
+@program
 def _part(source: Source, some: Any, others: Any) -> Any:
     return source.entries(some, others)
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=1, keep_unused=True)
+@program(static_argnames="update", donate_argnums=1, keep_unused=True)
 def _apply(update: Update, target: Any, source: Source, some: Any, others: Any, rest: tuple) -> Any:
     return update(target, source.entries(some, others), *rest)
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=1, keep_unused=True)
+@program(static_argnames="update", donate_argnums=1, keep_unused=True)
 def _update(update: Update, target: Any, part: Any, rest: tuple) -> Any:
     return update(target, part, *rest)
 
@@ -154,7 +155,7 @@ def prepared(kernel: Kernel, X: Any, dtype: np.dtype) -> Any:
     return _prepare(borrow(X.shape, X.dtype) if kernel.prepares_points else None, kernel, X)
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _prepare(memory: Any, kernel: Kernel, X: Any) -> Any:
     """Prepare points, in the memory given."""
     return kernel.prepare(X)

@@ -4,7 +4,6 @@ Most variables of a working set were in the last one too. They keep their places
 and columns of newcomers are computed.
 """
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ from jax import lax
 
 from jsvm.numerics.indexing import put_cross
 from jsvm.numerics.memory import borrow, give_back
+from jsvm.programs import program
 from jsvm.solvers.tiles.rows import Rows
 
 
@@ -92,12 +92,12 @@ class Square:
         self.matrix, self.variables = None, np.empty(0, np.int64)
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _grow(memory: Any, matrix: Any) -> Any:
     return jnp.pad(matrix, (0, memory.shape[0] - matrix.shape[0]))
 
 
-@partial(jax.jit, donate_argnums=0, keep_unused=True)
+@program(donate_argnums=0, keep_unused=True)
 def _gather(memory: Any, matrix: Any, places: Any) -> Any:
     return matrix[places][:, places]
 
