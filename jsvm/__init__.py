@@ -3,13 +3,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jsvm import data, kernels, objectives, optim, problems, search, solvers
+from jsvm import kernels, problems, solvers
 from jsvm.machine import Machine
 from jsvm.programs import keep_compiled_programs
 from jsvm.solvers import solve
 
 if TYPE_CHECKING:
-    from jsvm import io, plots
+    from jsvm import data, io, objectives, optim, plots, search
     from jsvm.estimators import *  # noqa: F403
 
     __version__: str
@@ -21,12 +21,12 @@ __all__ += ["objectives", "optim", "plots", "problems", "search", "solve", "solv
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs scikit-learn or matplotlib on first use: importing jsvm stays light."""
+    """Import the rest on first use: importing jsvm stays light."""
     import importlib
 
     if name == "__version__":
         return _version()
-    if name in ("io", "plots"):
+    if name in ("data", "io", "objectives", "optim", "plots", "search"):
         return importlib.import_module(f"jsvm.{name}")
     if name in __all__:  # the only names left are those of estimators
         return getattr(importlib.import_module("jsvm.estimators"), name)

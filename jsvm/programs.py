@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache, partial, update_wrapper
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -176,7 +176,7 @@ class Program:
         name = f"{self.__module__}.{self.__qualname__}"  # type: ignore[attr-defined]
         try:
             text = "\n".join([_surroundings(), name, *map(_word, (self._options, *key))])
-        except NotKeptError:
+        except (NotKeptError, PackageNotFoundError, OSError):
             return self._jitted
         path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}{SUFFIX}"
         executable = _load(path, key[0])
@@ -266,15 +266,16 @@ def _word(value: Any) -> str:
 @cache
 def _surroundings() -> str:
     """Return what is the same for all programs of this process."""
-    import optax
-
     device = jax.local_devices()[0]
     sources = hashlib.sha256()
     package = Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
+    files = sorted(package.rglob("*.py"))
+    if not files:
+        raise NotKeptError("no source files")  # in an archive, say
+    for path in files:
         sources.update(str(path.relative_to(package)).encode() + b"\0" + path.read_bytes())
     client = device.client
-    versions = jax.__version__, version("jaxlib"), np.__version__, optax.__version__
+    versions = [version(name) for name in ("jax", "jaxlib", "numpy", "optax")]
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     machine = device.platform, device.device_kind, client.platform_version, _processor()
     return repr((sources.hexdigest(), versions, flags, machine, os.cpu_count(), jax.device_count()))

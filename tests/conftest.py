@@ -5,6 +5,7 @@ The import hook has to run before jsvm is imported, hence the order here.
 
 import importlib
 import os
+import pkgutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -19,8 +20,11 @@ os.environ["JSVM_CACHE"] = "off"  # tests neither read nor write the user's prog
 os.environ["SCIPY_ARRAY_API"] = "1"  # or scikit-learn skips its checks of array-API input
 
 with install_import_hook("jsvm", "beartype.beartype"):
-    for name in ("", ".estimators", ".io", ".plots", ".command", ".command.demo"):
-        importlib.import_module(f"jsvm{name}")
+    import jsvm
+
+    for module in pkgutil.walk_packages(jsvm.__path__, "jsvm."):  # also what is imported on use
+        if module.name != "jsvm.__main__":
+            importlib.import_module(module.name)
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_nans", True)

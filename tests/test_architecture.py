@@ -168,9 +168,11 @@ def test_importing_sets_no_flag_and_stays_light():
         "before = dict(jax.config.values)\n"
         "import jsvm\n"
         "assert dict(jax.config.values) == before, 'a JAX flag changed'\n"
-        "heavy = {'sklearn', 'matplotlib', 'scipy.optimize'} & set(sys.modules)\n"
+        "heavy = {'sklearn', 'matplotlib', 'optax', 'scipy.optimize'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
-        "import jsvm.estimators\n"
+        "from jsvm import SVC\n"
+        "heavy = {'sklearn.metrics', 'sklearn.cluster', 'optax'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
         "assert dict(jax.config.values) == before, 'a JAX flag changed'\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

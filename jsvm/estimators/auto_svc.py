@@ -13,7 +13,6 @@ from jsvm.estimators.declaration import estimator
 from jsvm.estimators.two_class import Formulation
 from jsvm.kernels import Kernel
 from jsvm.numerics.arrays import is_sparse
-from jsvm.search import strategies
 
 # Modest numbers of generations or steps of the strategies.
 BUDGETS = {"cross_validation": 30, "kta": 100, "span_bound": 30}
@@ -112,6 +111,8 @@ class AutoSVC(Classifier, Selecting):
         whole_number("budget", given["budget"], 1)
         strategy: Any = self.strategy
         if not callable(strategy):
+            from jsvm.search import strategies  # here: other estimators do not wait for optax
+
             strategy = getattr(strategies, strategy)
             given |= {"time_limit": self.time_limit, "dtype": self.dtype, "padded": True}
         if self.prior is not None:

@@ -27,9 +27,8 @@ from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
 from jsvm.estimators.two_class import Formulation, Training
 from jsvm.precision import working_dtype
-from jsvm.search import Part
 from jsvm.solvers import SMO
-from jsvm.validation.parts import one_against_one, one_against_rest
+from jsvm.validation.parts import Part, one_against_one, one_against_rest
 
 
 def _is_calibrated(estimator: Any) -> bool:

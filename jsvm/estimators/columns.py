@@ -15,7 +15,6 @@ programs are compiled: it is padded with examples of weight zero.
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from jsvm import problems
 from jsvm.estimators.calibration import row_kinds
@@ -140,6 +139,8 @@ def centers(X: Any, weight: np.ndarray, n_rows: int | None, random_state: Any) -
     """Return the centres that k-means finds."""
     different = int(row_kinds(X).max()) + 1
     count = _count(n_rows, min(DEFAULT_CENTERS, different), different, "different examples")
+    from sklearn.cluster import KMeans  # here: a fit does not wait for this import
+
     means = KMeans(count, random_state=random_state).fit(X, sample_weight=weight)
     return np.asarray(means.cluster_centers_, np.float64)
 

@@ -4,11 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.metrics import r2_score
-from sklearn.model_selection import check_cv
 
 from jsvm.precision import working_dtype
-from jsvm.search import GridTask
+from jsvm.validation.part_training import GridTask
 
 
 class TrainedInBatches:
@@ -18,6 +16,9 @@ class TrainedInBatches:
 
     def _grid_task(self, X: Any, y: Any, sample_weight: Any, cv: Any, scoring: Any) -> GridTask:
         """Return the task; the folds are those of GridSearchCV. This is left unfitted."""
+        from sklearn.metrics import r2_score  # here: a fit does not wait for these imports
+        from sklearn.model_selection import check_cv
+
         own: Any = clone(self)  # pyright: ignore[reportArgumentType]
         solver, formulation = own._check_parameters(), own._formulation()
         X, y, weight, parts = own._fold_parts(X, y, sample_weight)

@@ -11,7 +11,7 @@ from jsvm.estimators.declaration import estimator
 from jsvm.estimators.grid_task import TrainedInBatches
 from jsvm.estimators.kernel_estimator import KernelMachine
 from jsvm.estimators.two_class import Formulation
-from jsvm.search import Part
+from jsvm.validation.parts import Part
 
 
 @estimator
