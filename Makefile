@@ -42,6 +42,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench.steps
+	$(BIN)/python -m bench.first_call
 	$(BIN)/python -m bench.solvers
 	$(BIN)/python -m bench.scaling
 	$(BIN)/python -m bench.psvm

@@ -1,10 +1,11 @@
-"""What can be trusted: random problems, faults on purpose, and damaged files.
+"""What can be trusted: random problems, faults on purpose, damaged files, and mistakes in the code.
 
     python -m bench.trust soak [--minutes 60] [--problems 10000] [--first 0]
     python -m bench.trust replay 4711
     python -m bench.trust faults [--trials 300] [--first 0] [--only "kill −9"]
     python -m bench.trust fuzz [--minutes 10] [--first 0] [--only model]
     python -m bench.trust replay-file bench/findings/model.4711.model
+    python -m bench.trust mutants [--trials 200] [--first 0]
     python -m bench.trust report
 
 Results are appended to bench/trust*.jsonl, inputs that were not dealt with properly are stored in
@@ -15,7 +16,7 @@ import argparse
 import json
 from pathlib import Path
 
-from bench import trust_faults, trust_fuzz, trust_soak
+from bench import trust_faults, trust_fuzz, trust_mutants, trust_soak
 from bench.trust_common import FOLDER
 
 REPORT = FOLDER / "TRUST.md"
@@ -23,7 +24,8 @@ REPORT = FOLDER / "TRUST.md"
 
 def report() -> str:
     """Return the text of bench/TRUST.md."""
-    sections = (trust_soak.report(), trust_faults.report(), trust_fuzz.report())
+    modules = trust_soak, trust_faults, trust_fuzz, trust_mutants
+    sections = [module.report() for module in modules]
     return "\n\n".join(["# What can be trusted", *(text.strip() for text in sections)]) + "\n"
 
 
@@ -37,7 +39,9 @@ def main(arguments: list[str] | None = None) -> None:
     faults.add_argument("--only", choices=trust_faults.FAULTS)
     fuzz.add_argument("--minutes", type=float, default=10.0)
     fuzz.add_argument("--only", choices=trust_fuzz.READERS)
-    for command in (soak, faults, fuzz):
+    mutants = commands.add_parser("mutants")
+    mutants.add_argument("--trials", type=int, default=200)
+    for command in (soak, faults, fuzz, mutants):
         command.add_argument("--first", type=int, default=0)
     commands.add_parser("replay").add_argument("number", type=int)
     commands.add_parser("replay-file").add_argument("path", type=Path)
@@ -49,6 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
         trust_faults.inject(given.trials, given.first, given.only)
     elif given.command == "fuzz":
         trust_fuzz.fuzz(given.minutes, given.first, given.only)
+    elif given.command == "mutants":
+        trust_mutants.hunt(given.trials, given.first)
     elif given.command == "replay":
         print(json.dumps(trust_soak.judged(given.number), indent=1))
     elif given.command == "replay-file":

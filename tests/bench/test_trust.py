@@ -11,7 +11,15 @@ import jax
 import numpy as np
 import pytest
 
-from bench import trust, trust_common, trust_faults, trust_fuzz, trust_mutations, trust_soak
+from bench import (
+    trust,
+    trust_common,
+    trust_faults,
+    trust_fuzz,
+    trust_mutants,
+    trust_mutations,
+    trust_soak,
+)
 from bench.trust_common import NoAnswerError, Rows, Worker
 
 TEXT = b"1 1:0.5 2:1\n-1 2:2\n"
@@ -25,6 +33,7 @@ def _own_files(tmp_path, monkeypatch):
         (trust_soak, "TRIALS"),
         (trust_faults, "ROWS"),
         (trust_fuzz, "ROWS"),
+        (trust_mutants, "MUTANTS"),
     ):
         monkeypatch.setattr(module, name, Rows(getattr(module, name).path.name))
     monkeypatch.setattr(trust_fuzz, "FINDINGS", tmp_path / "findings")
@@ -222,6 +231,7 @@ def test_the_report_is_written_from_the_rows(capsys):
         "## Soak",
         "## Faults",
         "## Fuzzing",
+        "## Mutants",
     ]
     assert "| c_svc | 1 | 0 | 0 | 0 | 0 | 2.0 |" in text
     promise = trust_faults.FAULTS["SIGINT"].promise
@@ -235,3 +245,40 @@ def test_nothing_measured_is_a_report_too():
     rows = Rows("some.jsonl")
     rows.append({"a": 1})
     assert json.loads(rows.path.read_text()) == {"a": 1}
+
+
+# Mutants
+
+CODE = """
+def step(x: int, y: int = 1) -> bool:
+    return bool(np.where(x < y, np.minimum(x + 1, -y), 2.0) == ~x)
+"""
+
+
+def test_a_mutant_has_one_change_of_the_code_and_none_of_its_types():
+    mutants = {trust_mutants.mutated(CODE, number)[0] for number in range(200)}
+    parts = ["x <= y", "maximum", "x - 1", "x + 2", "+y", "3.0", "!= ~x", "~~x", "int=2"]
+    parts.append("2.0, np.minimum")
+    assert len(mutants) == len(parts)
+    for part in parts:
+        assert sum(part in mutant for mutant in mutants) == 1, part
+    assert all("x: int, y: int" in mutant for mutant in mutants)
+
+
+def test_every_change_of_every_target_is_python():
+    for path in trust_mutants.TARGETS:
+        source = (trust_mutants.ROOT / path).read_text(encoding="utf-8")
+        for number in range(30):
+            mutant, told = trust_mutants.mutated(source, number)
+            compile(mutant, path, "exec")
+            before, after = told.split(": ", 1)[1].split(" → ")
+            assert before != after
+
+
+def test_mutants_are_counted_and_survivors_named():
+    for number, killed in ((0, "FAILED tests/test_a.py"), (5, "")):
+        row = {"number": number, "file": f"{trust_mutants.CORE}/selection.py", "killed": killed}
+        trust_mutants.MUTANTS.append(row | {"change": f"line {number}: 0 → 1"})
+    text = trust_mutants.report()
+    assert "| jsvm/solvers/tile/selection.py | 2 | 1 | 50% |" in text
+    assert "- 5: jsvm/solvers/tile/selection.py, line 5: 0 → 1" in text
