@@ -175,7 +175,7 @@ class TestRows:
     def rows(self, n=70, budget=1e9, **tuning):
         X = np.random.default_rng(0).normal(size=(n, 3))
         source = KernelSource.of(KERNEL, jnp.asarray(X), DOUBLE)
-        return Rows(source, n, DOUBLE, budget, Tuning(**tuning)), rbf(X)
+        return Rows(source, n, DOUBLE, float(budget), Tuning(**tuning)), rbf(X)
 
     @pytest.mark.usefixtures("x64")
     def test_sums(self):
