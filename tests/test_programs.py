@@ -41,10 +41,10 @@ from jsvm.kernels import Kernel
 from jsvm._typing import pytree
 
 @pytree
-class Own(kernels.RBF):
+class KernelOfTheUser(kernels.RBF):
     pass
 
-solve(problems.c_svc((Own(0.5), np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0]), 1.0))
+solve(problems.c_svc((KernelOfTheUser(0.5), np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0]), 1.0))
 """
 
 
@@ -108,7 +108,9 @@ def test_programs_of_a_users_kernel_are_not_kept(tmp_path):
     assert process.returncode == 0
     names = [path.read_bytes() for path in files(tmp_path)]
     assert len(names) > 0  # the large one does not depend on the kernel
-    assert not any(b"Own" in content or b"_in_memory" in content for content in names)
+    assert not any(
+        b"KernelOfTheUser" in content or b"jit__in_memory" in content for content in names
+    )
 
 
 class TestProgram:
