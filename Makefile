@@ -8,8 +8,8 @@ WORKERS ?= 2
 # One thread for each test worker: the threads of several BLAS libraries would spin for the cores.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
 
-# Compiling takes most of the time of the quick tests. Unoptimised programs compute the same numbers
-# and are compiled in half the time; the slow tests run what users run.
+# Compiling takes most of the time of the quick tests. Unoptimised programs are compiled in half the
+# time, and round otherwise; the slow tests run what users run.
 QUICKLY := $(ONE_THREAD)\ --xla_backend_optimization_level=0
 
 # Neighbours in a file compile the same programs: they stay with one worker until the other is idle.

@@ -42,14 +42,8 @@ SUFFIX, MAGIC = ".program", b"jsvm program 1\n"
 MOST_BYTES = 1_000_000_000  # of all files; the oldest go first
 CALLED = re.compile(r"custom_call @([\w.$]+)")  # names of functions outside of a program
 LOADED = "/jsvm/load_program_duration"  # the event that JAX's monitoring reports
-TRUSTED = (
-    "builtins",
-    "jax",
-    "jaxlib",
-    "jsvm",
-    "numpy",
-    "optax",
-)  # their versions are in the digest
+# Packages whose versions are in the digest.
+TRUSTED = ("builtins", "jax", "jaxlib", "jsvm", "numpy", "optax")
 SETTINGS = (  # of JAX, on which a program depends
     "jax_enable_x64",
     "jax_default_device",
@@ -122,8 +116,10 @@ class Program:
         self._jitted: Any = jax.jit(function, **options)
         self._options = options
         names = options.get("static_argnames", ())
-        self._static_names = frozenset([names] if isinstance(names, str) else names)
-        self._static_places: frozenset[int] | None = None
+        # In a fixed order: that of a set differs from process to process, and so would the digest.
+        self._static_names = (names,) if isinstance(names, str) else tuple(names)
+        parameters = list(signature(function).parameters) if self._static_names else []
+        self._static_places = tuple(parameters.index(name) for name in self._static_names)
         self.ready: dict[Any, Any] = {}
         _programs.add(self)
 
@@ -160,9 +156,6 @@ class Program:
         """Return the dynamic arguments, and the static ones."""
         if not self._static_names:
             return (args, named), ()
-        if self._static_places is None:
-            places = enumerate(signature(self.__wrapped__).parameters)  # type: ignore[attr-defined]
-            self._static_places = frozenset(k for k, name in places if name in self._static_names)
         static = [args[k] for k in self._static_places if k < len(args)]
         static += [(name, named[name]) for name in self._static_names if name in named]
         dynamic = tuple([v for k, v in enumerate(args) if k not in self._static_places])
@@ -353,9 +346,13 @@ def _store(path: Path, executable: Any, calls_lapack: bool) -> None:
         outputs = jax.tree.unflatten(out_tree, range(out_tree.num_leaves))
         body = pickle.dumps((payload, outputs, calls_lapack))
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
-        Path(name).replace(path)
+        unfinished = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(MAGIC + hashlib.sha256(body).digest() + body)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
         _make_room(path.parent.glob(f"*{SUFFIX}"))
 
 

@@ -140,6 +140,18 @@ class TestProgram:
         assert float(sample(static_argnames=("times",))(2.0, 3)) == 24
         assert len(files(folder)) == 4
 
+    def test_the_digest_does_not_depend_on_the_process(self, folder):
+        text = (
+            "from jsvm.programs import program\n"
+            "import jax\n"
+            "add = program(jax.numpy.linspace, static_argnames=('num', 'endpoint', 'axis'))\n"
+            "print(float(add(0.0, 1.0, num=3, axis=0, endpoint=True)[1]))"
+        )
+        for seed in ("1", "2", "3"):
+            environment = {**os.environ, "JSVM_CACHE": str(folder), "PYTHONHASHSEED": seed}
+            subprocess.run([sys.executable, "-c", text], env=environment, check=True)
+        assert len(files(folder)) == 1
+
     def test_transformations_see_through_it(self, folder):
         cube = sample()
         assert float(jax.grad(cube)(2.0)) == 12.0

@@ -22,12 +22,11 @@ from jsvm.estimators.checks import whole_number
 from jsvm.estimators.declaration import estimator
 from jsvm.estimators.kernel_estimator import Estimator
 from jsvm.numerics.arrays import bucket, check_finite, is_sparse, repeat_first, widened
-from jsvm.precision import scope
+from jsvm.precision import DOUBLE, scope
 from jsvm.problems import MatrixData, Normalised
 from jsvm.programs import program
 from jsvm.solvers import PSMO
 
-DOUBLE = np.dtype("float64")
 CHOICES = ("samples", "features", "centers", "axes")
 DEFAULT_CENTERS = 50
 NARROWEST_AXIS = 1e-10  # of the widest: along a narrower one X varies by rounding only
@@ -137,10 +136,10 @@ def check_rows(rows: Any, n_rows: Any, precomputed: bool) -> str | None:
 
 def centers(X: Any, weight: np.ndarray, n_rows: int | None, random_state: Any) -> np.ndarray:
     """Return the centres that k-means finds."""
+    from sklearn.cluster import KMeans  # here: other fits do not wait for this import
+
     different = int(row_kinds(X).max()) + 1
     count = _count(n_rows, min(DEFAULT_CENTERS, different), different, "different examples")
-    from sklearn.cluster import KMeans  # here: a fit does not wait for this import
-
     means = KMeans(count, random_state=random_state).fit(X, sample_weight=weight)
     return np.asarray(means.cluster_centers_, np.float64)
 

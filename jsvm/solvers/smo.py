@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jsvm.precision import scope
+from jsvm.precision import DOUBLE, scope
 from jsvm.problems import FromKernel, QuadraticProgram
 from jsvm.solvers.canonical import Layout, canonical, feasible_start, innermost, pad
 from jsvm.solvers.monitor import Facts, Work, check_limits
@@ -23,7 +23,6 @@ from jsvm.solvers.tile.steps import MEASURES, STEPS, Recipe, Step
 from jsvm.solvers.tiles.copies import copies_in
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
-DOUBLE = np.dtype("float64")
 MAX_STEPS_WITH_BLOCKS, MAX_STEPS_WITHOUT = 10_000_000, 100_000_000
 LARGEST_COUNT = 2 * 10**9  # steps are counted in 32 bits
 

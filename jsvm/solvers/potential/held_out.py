@@ -17,13 +17,13 @@ from jaxtyping import Int, Real
 
 from jsvm._typing import Array
 from jsvm.numerics.arrays import namespace
-from jsvm.precision import scope, working_dtype
+from jsvm.precision import DOUBLE, scope, working_dtype
 from jsvm.problems.matrix_data import DenseMatrix, Normalised, as_matrix_data, normalised
 from jsvm.problems.potential import psvm
 from jsvm.problems.program import QuadraticProgram
 from jsvm.programs import program
 from jsvm.solvers.potential.psmo import PSMO
-from jsvm.solvers.potential.solve_psvm import DOUBLE, PsvmFamily
+from jsvm.solvers.potential.solve_psvm import PsvmFamily
 from jsvm.solvers.status import Status
 
 

@@ -24,8 +24,6 @@ from jsvm.solvers.potential.row_object_tile import PsvmTile, tile_of
 from jsvm.solvers.potential.semismooth import TileProblem, minimise
 from jsvm.solvers.status import Solution, Status
 
-DOUBLE = np.dtype("float64")
-
 
 class PsvmFamily:
     """P-SVMs with the same K; targets, bounds and ε may differ.

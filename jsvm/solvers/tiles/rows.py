@@ -17,13 +17,11 @@ from jsvm._typing import Array
 from jsvm.numerics.arrays import product, repeat_first
 from jsvm.numerics.indexing import UNROLL, add_rows
 from jsvm.numerics.memory import borrow, give_back
-from jsvm.precision import scope
+from jsvm.precision import DOUBLE, scope
 from jsvm.programs import program
 from jsvm.solvers.canonical import Layout
 from jsvm.solvers.tiles.sources import Source, source_of
 from jsvm.solvers.tuning import DEFAULT, Tuning
-
-DOUBLE = np.dtype("float64")
 
 
 @dataclass
