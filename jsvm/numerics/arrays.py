@@ -56,18 +56,18 @@ def as_key(key: Any) -> Any:
 def bucket(n: int) -> int:
     """Return the size to which n is padded.
 
-    Sizes are powers of two from 16 on, with steps of a quarter of the power below above 256, and
-    of a sixteenth above 2048.
+    Sizes are powers of two from 64 on, with steps of a half of the power below above 256, of a
+    quarter above 512, and of a sixteenth above 2048.
 
     Examples
     --------
-    >>> [bucket(n) for n in (3, 100, 600, 5000)]
-    [16, 128, 640, 5120]
+    >>> [bucket(n) for n in (3, 100, 300, 600, 5000)]
+    [64, 128, 384, 640, 5120]
     """
-    if n <= 16:
-        return 16
+    if n <= 64:
+        return 64
     power = 1 << (n - 1).bit_length() - 1  # power < n <= 2·power
-    parts = 1 if n <= 256 else 4 if n <= 2048 else 16
+    parts = 1 if n <= 256 else 2 if n <= 512 else 4 if n <= 2048 else 16
     return next(
         power + power * q // parts for q in range(1, parts + 1) if n <= power + power * q // parts
     )

@@ -16,6 +16,8 @@ from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.precision import default_platform
 
 SLICES = 16  # of a vector whose length is a multiple of it; every bucket is
+SPAN = 64  # columns looked up at a time
+LARGEST_SQUARE = 256  # rows of a matrix that is looked up by one core
 UNROLL = 4  # rows added in one pass over the sum: saves reads and writes of the sum
 
 
@@ -68,6 +70,28 @@ def first_places(mask: Mask, count: int) -> Int[Array, " {count}"]:
         return repeat(size, look, start)[0][:count]
 
     return in_one_kernel(one_by_one, reads_all=True)(mask)
+
+
+def square_at(
+    matrix: Matrix, places: Int[Array, " m"], count: Int[Array, ""]
+) -> Float[Array, "m m"]:
+    """Return the matrix at these places; only the first `count` rows and columns matter."""
+    size = places.shape[0]
+    if default_platform() != "cpu" or size > LARGEST_SQUARE or size % SPAN:
+        return matrix[places[:, None], places[None, :]]
+
+    def one_by_one(matrix: Array, places: Array, count: Array) -> Array:
+        def look_up(row: Array, square: Array) -> Array:
+            def part(k: Array, square: Array) -> Array:
+                some = lax.dynamic_slice(places, (k * SPAN,), (SPAN,))
+                values = matrix[places[row], some][None, :]
+                return lax.dynamic_update_slice(square, values, (row, k * SPAN))
+
+            return repeat((count + SPAN - 1) // SPAN, part, square)
+
+        return repeat(count, look_up, jnp.zeros((size, size), matrix.dtype))
+
+    return in_one_kernel(one_by_one, reads_all=True)(matrix, places, count)
 
 
 def put(

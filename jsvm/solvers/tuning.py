@@ -48,10 +48,9 @@ class Tuning:
     turn_work: float = tuned(3e8, "pair steps x variables", "a second between two looks", 1)
     shortest_turn: int = tuned(1000, "pair steps", "a look of the host costs a millisecond", 1)
     slots: tuple[int, ...] = tuned(
-        (64, 128, 256, 512, 1024, 2048, 4096), "variables", "compile time", 2
+        (128, 256, 512, 1024, 2048, 4096), "variables", "compile time", 2
     )
-    few_slots: tuple[int, ...] = tuned((64, 256), "variables", "up to `few_slots_size`", 2)
-    few_slots_size: int = tuned(256, "variables", "compile time against a factor of 256 slots")
+    few_variables: int = tuned(768, "variables", "above it not the fewest slots: one program less")
     slots_per_free: float = tuned(1.2, "slots per free variable", "room to grow: Table 7.1", 1)
 
     # One tile: when a fresh gradient is computed, and when to stop.

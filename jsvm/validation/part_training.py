@@ -24,7 +24,8 @@ from jsvm.problems.hessian import gram
 from jsvm.programs import program
 from jsvm.solvers import SMO, solve
 from jsvm.solvers.canonical import near
-from jsvm.solvers.tile.loop import Limits, advance, best_point
+from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.progress import Limits
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole
 from jsvm.validation.parts import Part, of_some, stacked, values_of_some

@@ -51,7 +51,8 @@ def test_a_bucket_holds_its_size_and_wastes_little(n):
     assert size >= n
     assert bucket(size) == size
     assert size % 16 == 0
-    assert size - n < max(16, n if n <= 256 else n / 4 if n <= 2048 else n / 16)
+    share = 1 if n <= 256 else 1 / 2 if n <= 512 else 1 / 4 if n <= 2048 else 1 / 16
+    assert size - n < max(64, share * n)
 
 
 @pytest.mark.parametrize("values", [np.array([7, 3]), np.array([[7.0, 1.0], [3.0, 2.0]])])

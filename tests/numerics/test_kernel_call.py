@@ -16,7 +16,8 @@ from jsvm.numerics.indexing import add_rows, index_of_max, largest, put, put_cro
 from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.solvers import SMO
 from jsvm.solvers.status import Status
-from jsvm.solvers.tile.loop import Limits, advance, begin
+from jsvm.solvers.tile.loop import advance
+from jsvm.solvers.tile.progress import Limits, begin
 from jsvm.solvers.tile.selection import SELECTIONS
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole

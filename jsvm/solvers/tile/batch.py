@@ -17,7 +17,8 @@ from jsvm.programs import program
 from jsvm.solvers.monitor import Facts, Monitor, facts_of, finish
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
-from jsvm.solvers.tile.loop import Limits, Progress, advance, best_point
+from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.progress import Limits, Progress
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tile.whole import start_whole, turn_of
 

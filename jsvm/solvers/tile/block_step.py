@@ -24,7 +24,10 @@ Of a matrix of low rank, dependent variables go to bounds first (`independent.py
 During the rounds only G on F is kept; the rest of G is updated once at the end.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
@@ -32,7 +35,8 @@ from jaxtyping import Bool, Int
 
 from jsvm._typing import Array, Mask, Number, Vector
 from jsvm.numerics.arrays import product
-from jsvm.numerics.indexing import add_rows, first_places, put
+from jsvm.numerics.indexing import add_rows, first_places, put, square_at
+from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers.tile.independent import independent
 from jsvm.solvers.tile.inverse import Inverse, inverse_on
@@ -86,45 +90,105 @@ def block_step(
 
     With `low_rank` free variables that depend on others go to bounds; it costs time to compile.
     """
+    # Kernels of their own are compiled at the same time.
+    piece = in_one_kernel if slots <= tuning.largest_in_kernel else _as_it_is
+    part, places, start = piece(partial(_gathered, slots=slots))(program, alpha, gradient)
+    end = lax.while_loop(
+        lambda block: block.go_on & (block.factors < tuning.max_factors),
+        lambda block: _use_factor(part, block, start.ridge, tuning, low_rank, piece),
+        start,
+    )
+    scatter = piece(_scattered)
+    alpha, gradient = scatter(program, alpha, gradient, places, start.point, end.point)
+    return alpha, gradient, end.rounds
+
+
+def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+def _gathered(
+    program: QuadraticProgram, alpha: Vector, gradient: Vector, *, slots: int
+) -> tuple[Slots, Int[Array, " m"], Block]:
+    """Return the first free variables in slots, their places, and where the step begins."""
     free = (alpha > program.lower) & (alpha < program.upper)
     places = first_places(free, slots)
-    filled = lax.iota(jnp.int32, slots) < jnp.sum(free, dtype=jnp.int32)
+    count = jnp.minimum(jnp.sum(free, dtype=jnp.int32), slots)
+    filled = lax.iota(jnp.int32, slots) < count
     part = Slots(
-        Q=program.hessian.matrix[places[:, None], places[None, :]],
+        Q=square_at(program.hessian.matrix, places, count),
         lower=program.lower[places],
         upper=program.upper[places],
         members=_members(program, places),
     )
     scale = jnp.max(jnp.where(filled, jnp.abs(jnp.diagonal(part.Q)), 0.0))
-    least_ridge = jnp.where(scale > 0, scale, 1.0) * jnp.finfo(alpha.dtype).eps * 4 * slots
     start = Block(
         point=Point(alpha[places], gradient[places], filled),
-        ridge=least_ridge,
+        ridge=jnp.where(scale > 0, scale, 1.0) * jnp.finfo(alpha.dtype).eps * 4 * slots,
         factors=jnp.int32(0),
         rounds=jnp.int32(0),
         go_on=jnp.sum(filled) > 1,
     )
-    end = lax.while_loop(
-        lambda block: block.go_on & (block.factors < tuning.max_factors),
-        lambda block: _use_factor(part, block, least_ridge, tuning, low_rank),
-        start,
-    )
-    change = jnp.where(filled, end.point.alpha - start.point.alpha, 0.0)
-    count = jnp.minimum(jnp.sum(free, dtype=jnp.int32), slots)
+    return part, places, start
+
+
+def _scattered(
+    program: QuadraticProgram,
+    alpha: Vector,
+    gradient: Vector,
+    places: Int[Array, " m"],
+    before: Point,
+    after: Point,
+) -> tuple[Vector, Vector]:
+    """Return α and G after the step; before it all filled slots are free."""
+    filled = before.free
+    change = jnp.where(filled, after.alpha - before.alpha, 0.0)
+    count = jnp.sum(filled, dtype=jnp.int32)
     gradient = add_rows(gradient, program.hessian.matrix, places, -change, count)
-    return put(alpha, places, end.point.alpha, filled), gradient, end.rounds
+    return put(alpha, places, after.alpha, filled), gradient
 
 
 def _use_factor(
-    part: Slots, block: Block, least_ridge: Number, tuning: Tuning, low_rank: bool
+    part: Slots,
+    block: Block,
+    least_ridge: Number,
+    tuning: Tuning,
+    low_rank: bool,
+    piece: Callable[..., Any],
 ) -> Block:
     """Factorise; a first exact step, then hit after hit, then steps that remove rounding errors."""
     before = block.point
-    inverse, ridge = inverse_on(part.Q, before.free, part.members, block.ridge, tuning)
+    factorise, step = partial(inverse_on, tuning=tuning), partial(_first_and_hits, tuning=tuning)
+    inverse, ridge = piece(factorise)(part.Q, before.free, part.members, block.ridge)
+    # PQd = d holds for Q plus the ridge: where the ridge matters, every hit needs its own inverse.
+    exact = ridge <= tuning.ridge_that_matters * least_ridge
+    point, removed, rounds, good, unfinished = piece(step)(part, inverse, before, exact)
+    inverse = replace(inverse, removed=removed)
+    if low_rank and not inverse.is_factor:  # a large P costs more than the pair steps that it saves
+        singular = ridge > 2 * least_ridge  # it was raised
+        point, inverse, moves = piece(_made_independent)(part, point, inverse, singular)
+        good, unfinished, rounds = good | singular, unfinished & ~singular, rounds + moves
+    refine = piece(partial(_refine, most=tuning.max_refinements))
+    point, steps = refine(part, inverse, point, good & ~unfinished)
+    return Block(
+        point=point,
+        ridge=ridge,
+        factors=block.factors + 1,
+        rounds=block.rounds + rounds + steps,
+        go_on=unfinished & (jnp.sum(point.free) > 1),
+    )
+
+
+def _first_and_hits(
+    part: Slots, inverse: Inverse, before: Point, exact: Bool[Array, ""], *, tuning: Tuning
+) -> tuple[Point, Array, Array, Array, Array]:
+    """Go along d, and on after every hit if P is `exact`; what does not descend is taken back.
+
+    Return the point, W there, the number of rounds, if all is finite, and if bounds are in the way.
+    """
     move = _newton_move(part, inverse, before)
     first, hit, good = move.point, move.hit, move.good
-    # PQd = d holds for Q plus the ridge: where the ridge matters, every hit needs its own inverse.
-    following = good & jnp.any(hit) & (ridge <= tuning.ridge_that_matters * least_ridge)
+    following = good & jnp.any(hit) & exact
     path = _follow(part, inverse, before.free, move, following, tuning.max_hits)
 
     change = path.alpha - before.alpha
@@ -139,24 +203,17 @@ def _use_factor(
     )
     unfinished = good & jnp.where(lower_still, ~path.whole, jnp.any(hit))
     # W at the end of the path belongs to the set that is free there; after a fallback it does not.
-    inverse = inverse._replace(removed=jnp.where(lower_still, path.removed, inverse.removed))
-    moves = jnp.int32(0)
-    if low_rank and not inverse.is_factor:  # a large P costs more than the pair steps that it saves
-        singular = ridge > 2 * least_ridge  # it was raised
-        point, P, moves = independent(part, point, singular)
-        inverse = inverse._replace(
-            matrix=jnp.where(singular, P, inverse.matrix),
-            removed=jnp.where(singular, 0.0, inverse.removed),
-        )
-        good, unfinished = good | singular, unfinished & ~singular
-    point, steps = _refine(part, inverse, point, good & ~unfinished, tuning.max_refinements)
-    return Block(
-        point=point,
-        ridge=ridge,
-        factors=block.factors + 1,
-        rounds=block.rounds + 1 + path.hits + moves + steps,
-        go_on=unfinished & (jnp.sum(point.free) > 1),
-    )
+    removed = jnp.where(lower_still, path.removed, inverse.removed)
+    return point, removed, 1 + path.hits, good, unfinished
+
+
+def _made_independent(
+    part: Slots, point: Point, inverse: Inverse, singular: Bool[Array, ""]
+) -> tuple[Point, Inverse, Int[Array, ""]]:
+    """Where Q_FF is singular, return the point with independent free variables, and P on them."""
+    point, P, moves = independent(part, point, singular)
+    matrix = jnp.where(singular, P, inverse.matrix)
+    return point, Inverse(matrix, jnp.where(singular, 0.0, inverse.removed)), moves
 
 
 def _newton_move(part: Slots, inverse: Inverse, point: Point) -> NewtonMove:
@@ -190,7 +247,7 @@ def _follow(
     def drop(path: Path) -> Path:
         """Take the first variable that hit out of P and d; the next step may have length zero."""
         k = jnp.min(jnp.where(path.hit, places, places.shape[0] - 1))
-        shrunk = inverse._replace(removed=path.removed)
+        shrunk = replace(inverse, removed=path.removed)
         column = shrunk.column(k)
         pivot = column[k]
         safe = pivot > 0
@@ -237,7 +294,7 @@ def _follow(
 
 
 def _refine(
-    part: Slots, inverse: Inverse, point: Point, wanted: Bool[Array, ""], most: int
+    part: Slots, inverse: Inverse, point: Point, wanted: Bool[Array, ""], *, most: int
 ) -> tuple[Point, Int[Array, ""]]:
     """Repeat exact Newton steps with the same P while each clears most of what is left of G."""
 

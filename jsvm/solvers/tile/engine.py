@@ -7,7 +7,7 @@ arrays, because every array that it fetches costs time.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -21,17 +21,8 @@ from jsvm.problems.certificate import Certificate, certify
 from jsvm.programs import program
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.loop import (
-    Anchor,
-    Limits,
-    Progress,
-    begin,
-    best_point,
-    compact,
-    relax,
-    turns,
-)
-from jsvm.solvers.tile.selection import PlanningMemory, State
+from jsvm.solvers.tile.loop import best_point, compact, relax, turns
+from jsvm.solvers.tile.progress import Limits, Progress, begin, no_progress
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import Tuning
 
@@ -112,7 +103,7 @@ class CompiledLoop:
         self, program: QuadraticProgram, start: Any, progress: Any, limits: Limits
     ) -> tuple[Any, Any, Any]:
         if progress is None:
-            progress = _no_progress(program.size, program.linear.dtype, self.recipe.planning)
+            progress = no_progress(program.size, program.linear.dtype, self.recipe.planning)
         start = progress.state.alpha if start is None else start
         return _advance(program, start, progress, limits, self.recipe)
 
@@ -122,8 +113,7 @@ def _relax(
     problem: WorkingSet, start: Any, tol: Scalar, limit: Scalar, recipe: Recipe
 ) -> tuple[Any, Any]:
     program = problem.program()
-    loop = compact(partial(relax, recipe=recipe), recipe, program.size)
-    end = loop(program, start, tol, limit)
+    end = relax(program, start, tol, limit, recipe=recipe)
     return end.state.alpha, Counts(end.status, end.steps, end.newton_steps).packed()
 
 
@@ -133,39 +123,23 @@ def _advance(
 ) -> tuple[Any, Any, Any]:
     """Begin and go on: one program for both, as compiling takes seconds."""
 
-    def onward(program: Any, start: Any, last: Progress, limits: Limits) -> tuple[Any, ...]:
+    def first(program: QuadraticProgram, start: Array, last: Progress) -> Progress:
         missing = jnp.isnan(start[0])
         alpha = lax.cond(missing, program.feasible_point, lambda: start + 0.0)
-        last = lax.cond(last.steps < 0, partial(begin, program, alpha, recipe), lambda: last)
-        end = turns(program, last, limits, recipe=recipe)
+        return lax.cond(last.steps < 0, partial(begin, program, alpha, recipe), lambda: last)
+
+    def verdict(program: QuadraticProgram, end: Progress) -> tuple[Any, Any]:
         alpha = best_point(program, end)
         gradient = program.gradient(alpha)
         finite = jnp.isfinite(jnp.sum(gradient))  # zero times infinity is not a number
         counts = Counts(end.status, end.steps, end.newton_steps, end.free, finite)
-        numbers = packed_certificate(alpha, certify(program, alpha, gradient))
-        return end, numbers, counts.packed()
+        return packed_certificate(alpha, certify(program, alpha, gradient)), counts.packed()
 
-    return compact(onward, recipe, program.size)(program, start, progress, limits)
+    def piece(function: Any) -> Any:
+        return compact(function, recipe, program.size)
 
-
-@lru_cache(maxsize=16)
-def _no_progress(size: int, dtype: np.dtype, planning: int) -> Progress:
-    """Return what stands for progress before the first step: a number of steps below zero."""
-    unknown, nothing = np.full(size, np.nan, dtype), np.zeros((), dtype)
-    zero, no = np.zeros((), np.int32), np.zeros((), bool)
-    recent = np.full((planning + 1, 2), -1, np.int32)
-    memory = PlanningMemory(no, no, no) if planning else None
-    return Progress(
-        state=State(unknown, unknown, recent, memory),
-        violation=nothing,
-        steps=np.full((), -1, np.int32),
-        newton_steps=zero,
-        attempts=zero,
-        stalled=no,
-        free=zero,
-        anchor=Anchor(unknown, nothing, nothing, zero, zero),
-        status=zero,
-    )
+    end = turns(program, piece(first)(program, start, progress), limits, recipe=recipe)
+    return end, *piece(verdict)(program, end)
 
 
 def packed_certificate(alpha: Vector, certificate: Certificate) -> Float[Array, " m"]:

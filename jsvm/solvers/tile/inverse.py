@@ -13,27 +13,30 @@ products on all cores are faster, above `largest_explicit` the Cholesky factor o
 its threads compete with XLA's for the same cores and were measured to take a hundred times longer.)
 """
 
+from dataclasses import field, replace
 from functools import partial
-from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Bool, Float, Int
 
-from jsvm._typing import Array, Mask, Matrix, Number, Vector
+from jsvm._typing import Array, Leaf, Mask, Matrix, Number, Vector, pytree
 from jsvm.numerics.arrays import product
 from jsvm.numerics.elimination import outer_sum, solve_cholesky
 from jsvm.numerics.indexing import repeat
 from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.solvers.tuning import Tuning
 
+SPAN = 64  # columns swept at a time: those without a free variable are left out
 
-class Inverse(NamedTuple):
+
+@pytree
+class Inverse:
     """P = M − WᵀW with M = L⁻ᵀL⁻¹ given by itself or by L."""
 
-    matrix: Array
-    is_factor: bool
-    removed: Array  # W
+    matrix: Leaf
+    removed: Leaf  # W
+    is_factor: bool = field(default=False, metadata={"static": True})
 
     def times(self, v: Vector) -> Vector:
         """Return Pv."""
@@ -54,7 +57,7 @@ class Inverse(NamedTuple):
         # By comparison and not by index: under vmap the places of a batch differ.
         here = lax.iota(jnp.int32, self.removed.shape[0]) == place
         row = column / jnp.sqrt(pivot)
-        return self._replace(removed=jnp.where(here[:, None], row[None, :], self.removed))
+        return replace(self, removed=jnp.where(here[:, None], row[None, :], self.removed))
 
 
 def inverse_on(
@@ -79,7 +82,8 @@ def inverse_on(
     matrix, ridge, _ = lax.while_loop(failed, attempt, start)
 
     groups, slots = members.shape
-    inverse = Inverse(matrix, is_factor, jnp.zeros((groups + tuning.max_hits, slots), Q.dtype))
+    removed = jnp.zeros((groups + tuning.max_hits, slots), Q.dtype)
+    inverse = Inverse(matrix, removed, is_factor)
     for g in range(groups):
         indicator = (members[g] & free).astype(Q.dtype)
         column = inverse.times(indicator)
@@ -129,16 +133,23 @@ def _sweep(A: Matrix, count: Int[Array, ""], tuning: Tuning) -> Matrix:
         scaled = outer_sum(D, rows)
 
         def subtract(k: Array, A: Array) -> Array:
-            start = k * width, jnp.int32(0)
-            part = lax.dynamic_slice(A, start, rows.shape)
-            factors = lax.dynamic_slice(scaled, start[::-1], (width, width))
-            for r in range(width):
-                part = part - factors[r][:, None] * rows[r][None, :]
-            return lax.dynamic_update_slice(A, part, start)
+            zero = jnp.int32(0)
+            factors = lax.dynamic_slice(scaled, (zero, k * width), (width, width))
+
+            def subtract_part(c: Array, A: Array) -> Array:
+                start = k * width, c * span
+                part = lax.dynamic_slice(A, start, (width, span))
+                some = lax.dynamic_slice(rows, (zero, c * span), (width, span))
+                for r in range(width):
+                    part = part - factors[r][:, None] * some[r][None, :]
+                return lax.dynamic_update_slice(A, part, start)
+
+            return repeat((count + span - 1) // span, subtract_part, A)
 
         return _write_block(repeat(blocks, subtract, A), scaled, D, begin)
 
     width = tuning.sweep
+    span = SPAN if A.shape[0] % SPAN == 0 else A.shape[0]
     blocks = (count + width - 1) // width
     return -repeat(blocks, sweep, A)
 

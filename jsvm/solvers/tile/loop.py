@@ -36,87 +36,19 @@ from jsvm.problems.certificate import (
 from jsvm.problems.program import restored_sums
 from jsvm.solvers.status import Status
 from jsvm.solvers.tile.block_step import block_step
-from jsvm.solvers.tile.selection import PlanningMemory, State
+from jsvm.solvers.tile.progress import Anchor, Limits, Progress, begin, no_memory
+from jsvm.solvers.tile.selection import State
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
 
-class Anchor(NamedTuple):
-    """The best point with a fresh gradient so far, and when it was looked for."""
-
-    alpha: Array
-    objective: Array
-    violation: Array
-    steps: Array  # at the last look
-    vain: Array  # looks since the last better point
-
-
-class Limits(NamedTuple):
-    """When to return: violation, and pair steps in this call and in all calls."""
+class Judgement(NamedTuple):
+    """Tolerance, that of polishing, pair steps at the next look, and pair steps of all calls."""
 
     tol: Scalar
-    steps: Scalar  # counted from the beginning
+    fine: Scalar
+    look: Scalar
     budget: Scalar
-
-
-class Progress(NamedTuple):
-    """The point and everything needed to go on from it."""
-
-    state: State
-    violation: Array
-    steps: Array
-    newton_steps: Array
-    attempts: Array
-    stalled: Array
-    free: Array  # number of free variables that asks for another number of slots, else 0
-    anchor: Anchor
-    status: Array
-
-
-def begin(
-    program: QuadraticProgram, alpha: Vector, recipe: Recipe, gradient: Vector | None = None
-) -> Progress:
-    """Return the progress at a feasible start."""
-    gradient = _gradient_at_start(program, alpha) if gradient is None else gradient
-    state = State(
-        alpha=alpha,
-        gradient=gradient,
-        recent=jnp.full((recipe.planning + 1, 2), -1, jnp.int32),
-        memory=_no_memory() if recipe.planning else None,
-    )
-    infinite = jnp.asarray(jnp.inf, alpha.dtype)
-    objective = program.objective(alpha, state.gradient)
-    return Progress(
-        state=state,
-        violation=infinite,
-        steps=jnp.int32(0),
-        newton_steps=jnp.int32(0),
-        attempts=jnp.int32(0),
-        stalled=jnp.zeros((), bool),
-        free=jnp.int32(0),
-        anchor=Anchor(alpha, objective, infinite, jnp.int32(0), jnp.int32(0)),
-        status=jnp.int32(Status.RUNNING),
-    )
-
-
-def resumed(progress: Progress) -> Progress:
-    """Return the progress of a run that had stalled, to go on by another recipe."""
-    none = jnp.zeros_like(progress.attempts)
-    return progress._replace(
-        attempts=none,
-        anchor=progress.anchor._replace(vain=none),
-        status=jnp.full_like(progress.status, Status.RUNNING),
-    )
-
-
-def _no_memory() -> PlanningMemory:
-    return PlanningMemory(*(jnp.zeros((), bool) for _ in PlanningMemory._fields))
-
-
-def _gradient_at_start(program: QuadraticProgram, alpha: Vector) -> Array:
-    """Return G; most runs begin at zero, where the product with Q can be saved."""
-    away = jnp.any(alpha != 0)
-    return lax.cond(away, program.gradient, lambda alpha: program.linear + alpha, alpha)
 
 
 @partial(jax.jit, static_argnames="recipe")
@@ -201,6 +133,21 @@ def _turn(
     passed = progress.violation <= tol
     if recipe.slots:
         progress = _block(program, progress, passed, recipe)
+    judge = compact(partial(_judged, recipe=recipe), recipe, program.size)
+    return judge(program, before, progress, passed, Judgement(tol, fine, look, budget))
+
+
+def _judged(
+    program: QuadraticProgram,
+    before: Progress,
+    progress: Progress,
+    passed: Array,
+    judgement: Judgement,
+    *,
+    recipe: Recipe,
+) -> Progress:
+    """Return the progress with its violation and status, on a fresh gradient where that is due."""
+    tuning, (tol, fine, look, budget) = recipe.tuning, judgement
     finishing = (passed | progress.stalled) & (progress.free == 0)
     due = finishing | (progress.steps >= look)
     progress = lax.cond(due, partial(_refresh, program), lambda p: p, progress)
@@ -331,7 +278,7 @@ def _block(
 
     alpha, gradient, rounds = lax.cond(wanted, step, skip, state.alpha, state.gradient)
     # The last working sets say nothing about the new point.
-    memory = None if state.memory is None else _no_memory()
+    memory = None if state.memory is None else no_memory()
     return progress._replace(
         state=state._replace(alpha=alpha, gradient=gradient, memory=memory),
         newton_steps=progress.newton_steps + rounds,

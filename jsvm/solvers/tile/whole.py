@@ -25,7 +25,8 @@ from jsvm.solvers.monitor import Facts, Pace, facts_of
 from jsvm.solvers.smo import SMO
 from jsvm.solvers.status import Solution, Status
 from jsvm.solvers.tile.engine import CompiledLoop, Counts, unpacked_certificate
-from jsvm.solvers.tile.loop import Limits, Progress, advance, begin, best_point, resumed
+from jsvm.solvers.tile.loop import advance, best_point
+from jsvm.solvers.tile.progress import Limits, Progress, begin, resumed
 from jsvm.solvers.tile.steps import Recipe
 from jsvm.solvers.tuning import DEFAULT, Tuning
 
@@ -109,7 +110,7 @@ class WholeTile:
 
 def slots_for(free: int, n: int, tuning: Tuning = DEFAULT) -> int:
     """Return the number of slots for `free` free variables out of n."""
-    choices = tuning.few_slots if n <= tuning.few_slots_size else tuning.slots
+    choices = tuning.slots[n > tuning.few_variables :]
     return min(next((slots for slots in choices if free <= slots), n), n)
 
 
