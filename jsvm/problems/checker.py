@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jsvm.numerics.arrays import cast
+from jsvm.numerics.arrays import bucket, cast, repeat_first
 from jsvm.precision import at_once, scope
 from jsvm.problems.hessian import Dense, FromKernel, Repeated
 from jsvm.problems.potential import Normal
@@ -176,11 +176,16 @@ def _image(hessian: Any, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
         return image, ridge, error
     if isinstance(hessian, FromKernel):
         X, kernel = np.asarray(hessian.X, float), hessian.kernel
+        # Few shapes: every operation is compiled for each.
+        fits = len if kernel.runs_on_host() else lambda some: min(bucket(len(some)), BLOCK_ROWS)
+        points = X if kernel.runs_on_host() else repeat_first(X, bucket(len(X)))
         starts = range(0, len(used), BLOCK_ROWS)
         blocks = [used[start : start + BLOCK_ROWS] for start in starts]
         image, size = np.zeros(len(alpha)), np.zeros(len(alpha))
         for block in blocks:
-            K = _numbers(lambda rows=block: jax.tree.map(in_double, kernel)(X[rows], X))
+            some = X[repeat_first(block, fits(block))]
+            K = _numbers(lambda rows=some: jax.tree.map(in_double, kernel)(rows, points))
+            K = K[: len(block), : len(X)]
             image, size = image + alpha[block] @ K, size + np.abs(alpha[block]) @ np.abs(K)
     else:
         assert isinstance(hessian, Dense)
