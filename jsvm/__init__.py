@@ -10,6 +10,7 @@ from jsvm.solvers import solve
 
 if TYPE_CHECKING:
     from jsvm import data, io, objectives, optim, plots, search
+    from jsvm.ahead import warm_up
     from jsvm.estimators import *  # noqa: F403
 
     __version__: str
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["PSVC", "PSVR", "SVC", "SVR", "AutoSVC", "NuSVC", "NuSVR", "OneClassSVM"]
 __all__ += ["PSVMSelector", "SmallestBall"]  # the estimators
 __all__ += ["Machine", "__version__", "data", "io", "keep_compiled_programs", "kernels"]
-__all__ += ["objectives", "optim", "plots", "problems", "search", "solve", "solvers"]
+__all__ += ["objectives", "optim", "plots", "problems", "search", "solve", "solvers", "warm_up"]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,6 +29,8 @@ def __getattr__(name: str) -> Any:
         return _version()
     if name in ("data", "io", "objectives", "optim", "plots", "search"):
         return importlib.import_module(f"jsvm.{name}")
+    if name == "warm_up":
+        return importlib.import_module("jsvm.ahead").warm_up
     if name in __all__:  # the only names left are those of estimators
         return getattr(importlib.import_module("jsvm.estimators"), name)
     raise AttributeError(f"module 'jsvm' has no attribute {name!r}")

@@ -24,7 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, partial, update_wrapper
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
@@ -36,6 +36,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 from jax.experimental import serialize_executable
+
+from jsvm.notice import Notice
 
 VARIABLE = "JSVM_CACHE"  # of the environment: a folder, or "off"
 SUFFIX, MAGIC = ".program", b"jsvm program 1\n"
@@ -102,6 +104,13 @@ def keep_compiled_programs(folder: str | Path | None = None) -> Path | None:
     return _folder[0]
 
 
+def folder() -> Path | None:
+    """Return where programs are kept; None if they are not."""
+    if not _folder:
+        keep_compiled_programs(os.environ.get(VARIABLE))
+    return _folder[0]
+
+
 def forget_programs() -> None:
     """Drop all loaded programs of this process, as ``jax.clear_caches`` does for those of JAX."""
     for one in _programs:
@@ -125,9 +134,7 @@ class Program:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Run the executable for these arguments."""
-        if not _folder:
-            keep_compiled_programs(os.environ.get(VARIABLE))
-        if _folder[0] is None:
+        if folder() is None:
             return self._jitted(*args, **named)
         dynamic, static = self._parted(args, named)
         leaves, tree = jax.tree.flatten(dynamic)
@@ -164,27 +171,42 @@ class Program:
 
     def _obtained(self, key: tuple, args: tuple, named: dict[str, Any]) -> Any:
         """Return the executable from disk, or compile and keep it; `jit` if it cannot be kept."""
-        folder = _folder[0]
-        assert folder is not None
+        kept_in = folder()
+        assert kept_in is not None
         name = f"{self.__module__}.{self.__qualname__}"  # type: ignore[attr-defined]
         try:
             text = "\n".join([_surroundings(), name, *map(_word, (self._options, *key))])
         except (NotKeptError, PackageNotFoundError, OSError):
             return self._jitted
-        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}{SUFFIX}"
+        path = kept_in / f"{hashlib.sha256(text.encode()).hexdigest()}{SUFFIX}"
         executable = _load(path, key[0])
         if executable is not None:
+            tally.loaded += 1
             return executable
-        lowered = self._jitted.lower(*args, **named)
-        called = set(CALLED.findall(lowered.as_text()))
-        if not all(library.startswith("lapack_") for library in called):
-            return self._jitted
-        _listen_for_hits()
-        before = _hits.count
-        executable = lowered.compile()
+        with notice.while_compiling(kept_in):
+            lowered = self._jitted.lower(*args, **named)
+            called = set(CALLED.findall(lowered.as_text()))
+            if not all(library.startswith("lapack_") for library in called):
+                return self._jitted
+            _listen_for_hits()
+            before = _hits.count
+            executable = lowered.compile()
+        tally.compiled += 1
         if _hits.count == before:
             _store(path, executable, bool(called))
         return executable
+
+
+@dataclass
+class Tally:
+    """How many of the programs that are kept this process has compiled, and how many loaded."""
+
+    compiled: int = 0
+    loaded: int = 0
+
+
+tally = Tally()
+notice = Notice()
 
 
 class _Hits(threading.local):

@@ -59,3 +59,16 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator whose seed depends on the name of the test only."""
     seed = sum(ord(c) * (k + 1) for k, c in enumerate(request.node.name))
     return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path | None]:
+    """Keep programs in a folder of the test."""
+    name = "jax_persistent_cache_min_compile_time_secs"
+    usual = getattr(jax.config, name)
+    jax.config.update(name, np.inf)  # what is in JAX's cache is not kept
+    jsvm.programs.forget_programs()  # of other tests
+    with jax.debug_nans(False):
+        yield jsvm.programs.keep_compiled_programs(tmp_path / "programs")
+    jsvm.programs.keep_compiled_programs("off")
+    jax.config.update(name, usual)

@@ -59,17 +59,6 @@ def answer(process: Any) -> Any:
     assert process.returncode == 0
     return json.loads(output)
 
-
-@pytest.fixture
-def folder(tmp_path):
-    """Keep programs in a folder of the test, and forget them afterwards."""
-    name = "jax_persistent_cache_min_compile_time_secs"
-    usual = getattr(jax.config, name)
-    jax.config.update(name, np.inf)  # what is in JAX's cache is not kept
-    with jax.debug_nans(False):
-        yield keep_compiled_programs(tmp_path / "programs")
-    keep_compiled_programs("off")
-    jax.config.update(name, usual)
     forget_programs()
 
 

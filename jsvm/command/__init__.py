@@ -1,4 +1,4 @@
-"""The command line: ``jsvm train``, ``predict``, ``select``, ``info`` and ``demo``.
+"""The command line: ``jsvm train``, ``predict``, ``select``, ``info``, ``warm-up``, ``demo``.
 
 A command is a module with a function ``run(arguments)`` that returns the exit code. Modules are
 imported on use, and so is whatever they need.
@@ -16,6 +16,7 @@ COMMANDS = {
     "predict": "predict the examples of a file with a model file",
     "select": "choose C and gamma by cross-validation on a grid",
     "info": "tell what a model file holds",
+    "warm-up": "compile ahead, so that first fits do not have to",
     "demo": "train on the chess board beside LIBSVM, draw a figure",
 }
 OK, FAILED, INTERRUPTED = 0, 1, 130
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     command = _parser().parse_args(arguments[:1]).command
     try:
-        module = importlib.import_module(f"jsvm.command.{command}")
+        module = importlib.import_module(f"jsvm.command.{command.replace('-', '_')}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)  # a fit that did not converge, say

@@ -331,7 +331,7 @@ def test_wrong_usage_ends_with_two(words, message, folder, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "predict", "select", "info", "demo"])
+@pytest.mark.parametrize("command", ["train", "predict", "select", "info", "warm-up", "demo"])
 def test_help_has_examples(command, capsys):
     with pytest.raises(SystemExit) as ended:
         run(command, "--help")
