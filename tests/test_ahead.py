@@ -15,7 +15,6 @@ from jsvm.command import main
 from jsvm.notice import Notice
 from jsvm.programs import SUFFIX, keep_compiled_programs
 
-
 SCRIPT = """
 import json, sys
 import numpy as np

@@ -10,6 +10,7 @@ from jsvm._typing import Array
 from jsvm.kernels.base import Kernel, as_points
 from jsvm.kernels.dot import inner_products
 
+FEW_FEATURES = 4  # up to here distances are sums of squared differences
 SAMPLE = 16  # about so many points are sampled, and the centre is their median
 
 
@@ -73,8 +74,11 @@ def squared_distances(
 
     The expansion cancels: its error is a few units in the last place of ‖x‖² + ‖z‖². So the points
     are moved to the centre of `Z` first, and a result below that error is replaced by zero: the
-    square root of coincident points is then zero, too.
+    square root of coincident points is then zero, too. In few dimensions, where points may be close
+    to each other, the sum is taken as it stands: a kernel of ‖x − z‖ would have eight digits only.
     """
+    if X.shape[1] <= FEW_FEATURES:
+        return _sum_of_squares(X, Z, weights)
     centre = centre_of(Z)
     return _squares_between(_around(centre, X, weights), _around(centre, Z, weights), weights)
 
@@ -93,7 +97,19 @@ def _around(
 
 
 def _squares_between(P: Points, R: Points, weights: Float[Array, " d"] | None) -> Array:
+    if P.coordinates.shape[1] <= FEW_FEATURES:
+        return _sum_of_squares(P.coordinates, R.coordinates, weights)
     return _squares_from(P, R, inner_products(_weighted(P.coordinates, weights), R.coordinates))
+
+
+def _sum_of_squares(
+    X: Float[Array, "n d"], Z: Float[Array, "m d"], weights: Float[Array, " d"] | None
+) -> Float[Array, "n m"]:
+    total = jnp.zeros((X.shape[0], Z.shape[0]), jnp.result_type(X, Z))
+    for d in range(X.shape[1]):
+        squares = (X[:, d, None] - Z[None, :, d]) ** 2
+        total = total + (squares if weights is None else weights[d].astype(total.dtype) * squares)
+    return total
 
 
 def _squares_from(P: Points, R: Points, products: Float[Array, "n m"]) -> Float[Array, "n m"]:

@@ -503,3 +503,15 @@ def test_a_host_function_of_the_wrong_shape_is_an_error(rng):
     k = kernels.Function(lambda X, Z: np.zeros(3), on_host=True)
     with pytest.raises(ValueError, match="one row per row"):
         k(rng.normal(size=(4, 2)))
+
+
+@pytest.mark.parametrize("kernel", [kernels.Plummer(rho=0.01), kernels.Sine(theta=50.0)])
+@pytest.mark.parametrize("features", [1, 3])
+def test_a_kernel_of_the_distance_is_exact_for_points_close_to_each_other(kernel, features):
+    draw = np.random.default_rng(0)
+    points = 3.0 + np.logspace(-12, 0, 40)[:, None] * draw.normal(size=(40, features))
+    distance = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
+    exact = 1 / (distance + 0.01) if isinstance(kernel, kernels.Plummer) else np.sin(50 * distance)
+    with jax.enable_x64(True):
+        for computed in (kernel(points), kernel.between(*[kernel.prepare(points)] * 2)):
+            np.testing.assert_allclose(np.asarray(computed), exact, rtol=1e-12, atol=1e-12)

@@ -376,6 +376,12 @@ class TestLargerThanATile:
         assert s.status == Status.CONVERGED
         assert kkt(K, y, s.alpha, C, epsilon) <= 1e-6
 
+    def test_what_float32_cannot_do_is_done_in_float64(self):
+        K, y, C, epsilon = self.problem()
+        s = solve(problems.psvm(K, y, C, epsilon), PSMO(tol=1e-10), dtype="float32")
+        assert s.status == Status.CONVERGED
+        assert kkt(K, y, s.alpha, C, epsilon) <= 1e-10
+
     def test_start_and_history(self):
         K, y, C, epsilon = self.problem()
         problem = problems.psvm(K, y, C, epsilon)

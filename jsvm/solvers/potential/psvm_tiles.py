@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from jsvm.numerics.arrays import check_finite
+from jsvm.precision import DOUBLE
 from jsvm.problems.potential import objective, primal_objective, violations
 from jsvm.solvers.monitor import Facts, facts_of
 from jsvm.solvers.potential.prepared_psvm import PreparedPsvm, certified, lengths_of, output_of
 from jsvm.solvers.potential.psmo import PSMO, Annealing
-from jsvm.solvers.potential.row_object_tile import PsvmTile, improve
+from jsvm.solvers.potential.row_object_tile import PsvmTile, improve, tile_of
 from jsvm.solvers.potential.semismooth import TileProblem
 from jsvm.solvers.status import Solution, Status
 
@@ -145,7 +146,16 @@ class Tiles:
             progress = lower or self.violation < tuning.progress * violation
             self._idle = 0 if progress else self._idle + 1
             if self._idle >= tuning.idle_rounds:
-                self.status = Status.STALLED
+                self._give_up()
+
+    def _give_up(self) -> None:
+        """Nothing moves any more; a tile of float32 is followed by one of float64."""
+        if self.tile.dtype == DOUBLE:
+            self.status = Status.STALLED
+            return
+        fetched, self._idle, self._width = self.tile.fetched, 0, 0.0
+        self.tile = tile_of(self.program.matrix, DOUBLE, self.solver.tuning)
+        self.tile.fetched += fetched
 
     def _screen(self) -> None:
         """Leave out variables that the duality gap proves to be zero."""
