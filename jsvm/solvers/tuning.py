@@ -118,5 +118,10 @@ class Tuning:
     def __post_init__(self) -> None:
         check_ranges(self)
 
+    @property
+    def most_in_kernel(self) -> int:
+        """Slots of a block step that one kernel may hold: a kernel cannot call LAPACK."""
+        return min(self.largest_in_kernel, self.largest_explicit)
+
 
 DEFAULT = Tuning()

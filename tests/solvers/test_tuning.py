@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from problems_for_tests import chess, rbf
 
-from jsvm import problems, solve
+from jsvm import kernels, problems, solve
+from jsvm.problems import check
 from jsvm.solvers import SMO, Move, Status, Tuning, runs_in_kernel
 from jsvm.solvers.potential import PotentialTuning
 from jsvm.solvers.tile.selection import SELECTIONS
@@ -69,3 +70,26 @@ def test_a_step_may_be_a_function():
         assert other.status == Status.CONVERGED
         assert other.steps != usual.steps
         np.testing.assert_allclose(other.objective, usual.objective, rtol=1e-5)
+
+
+def linear_problem(n):
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(n, 3))
+    y = np.where(X[:, 0] + draw.normal(size=n) > 0, 1.0, -1.0)
+    return problems.c_svc((kernels.Linear(), X), y, 10.0)
+
+
+@pytest.mark.parametrize("options", [{"largest_explicit": 64}, {"largest_in_kernel": 64}])
+def test_slots_above_any_limit_of_a_kernel(options):
+    problem = linear_problem(200)
+    s = solve(problem, SMO(tuning=Tuning(**options)))
+    assert s.status == Status.CONVERGED
+    assert check(problem, s).violation <= 1e-3
+
+
+def test_block_steps_on_a_tile_that_no_kernel_can_hold():
+    problem = linear_problem(4200)
+    s = solve(problem, SMO(tuning=Tuning(tiles=(4096,))))
+    assert s.status == Status.CONVERGED
+    assert s.newton_steps > 0
+    assert check(problem, s).violation <= 1e-3

@@ -36,7 +36,7 @@ from jaxtyping import Bool, Int
 from jsvm._typing import Array, Mask, Number, Vector
 from jsvm.numerics.arrays import product
 from jsvm.numerics.indexing import add_rows, first_places, put, square_at
-from jsvm.numerics.kernel_call import in_one_kernel
+from jsvm.numerics.kernel_call import LONG_REDUCTION, in_one_kernel
 from jsvm.problems import QuadraticProgram
 from jsvm.solvers.tile.independent import independent
 from jsvm.solvers.tile.inverse import Inverse, inverse_on
@@ -91,14 +91,15 @@ def block_step(
     With `low_rank` free variables that depend on others go to bounds; it costs time to compile.
     """
     # Kernels of their own are compiled at the same time.
-    piece = in_one_kernel if slots <= tuning.largest_in_kernel else _as_it_is
-    part, places, start = piece(partial(_gathered, slots=slots))(program, alpha, gradient)
+    piece = in_one_kernel if slots <= tuning.most_in_kernel else _as_it_is
+    piece_on_all = piece if program.size < LONG_REDUCTION else _as_it_is
+    part, places, start = piece_on_all(partial(_gathered, slots=slots))(program, alpha, gradient)
     end = lax.while_loop(
         lambda block: block.go_on & (block.factors < tuning.max_factors),
         lambda block: _use_factor(part, block, start.ridge, tuning, low_rank, piece),
         start,
     )
-    scatter = piece(_scattered)
+    scatter = piece_on_all(_scattered)
     alpha, gradient = scatter(program, alpha, gradient, places, start.point, end.point)
     return alpha, gradient, end.rounds
 

@@ -62,7 +62,7 @@ def advance(
 
 def compact(loop: Callable[..., Any], recipe: Recipe, size: int) -> Callable[..., Any]:
     """Return a loop over pair and block steps as one kernel of machine code, if it can be one."""
-    few = recipe.slots <= recipe.tuning.largest_in_kernel and size < LONG_REDUCTION
+    few = recipe.slots <= recipe.tuning.most_in_kernel and size < LONG_REDUCTION
     return in_one_kernel(loop) if few and recipe.runs_in_kernel else loop
 
 
