@@ -1,6 +1,6 @@
 """What can be trusted: random problems, faults on purpose, damaged files, and mistakes in the code.
 
-    python -m bench.trust soak [--minutes 60] [--problems 10000] [--first 0]
+    python -m bench.trust soak [--minutes 60] [--problems 10000] [--first 0] [--failed]
     python -m bench.trust replay 4711
     python -m bench.trust faults [--trials 300] [--first 0] [--only "kill −9"]
     python -m bench.trust fuzz [--minutes 10] [--first 0] [--only model]
@@ -35,6 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
     soak, faults, fuzz = (commands.add_parser(name) for name in ("soak", "faults", "fuzz"))
     soak.add_argument("--minutes", type=float, default=60.0)
     soak.add_argument("--problems", type=int, default=10_000)
+    soak.add_argument("--failed", action="store_true", help="run those again that have failed")
     faults.add_argument("--trials", type=int, default=300)
     faults.add_argument("--only", choices=trust_faults.FAULTS)
     fuzz.add_argument("--minutes", type=float, default=10.0)
@@ -47,8 +48,11 @@ def main(arguments: list[str] | None = None) -> None:
     commands.add_parser("replay-file").add_argument("path", type=Path)
     commands.add_parser("report")
     given = parser.parse_args(arguments)
-    if given.command == "soak":
-        trust_soak.soak(given.minutes, given.problems, given.first)
+    if given.command == "soak" and given.failed:
+        trust_soak.soak_again(given.minutes)
+    elif given.command == "soak":
+        numbers = range(given.first, given.first + given.problems)
+        trust_soak.soak(given.minutes, numbers, {})
     elif given.command == "faults":
         trust_faults.inject(given.trials, given.first, given.only)
     elif given.command == "fuzz":

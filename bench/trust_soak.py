@@ -9,7 +9,7 @@ Clarabel, an interior-point method. Those that fail are printed with the command
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -242,11 +242,27 @@ def is_at_rounding(row: dict[str, Any]) -> bool:
     return row["violation"] <= row["tol"] + row["violation_error"]
 
 
-def soak(minutes: float, count: int, first: int) -> None:
-    """Run trials until time or number is over."""
+def failed(row: dict[str, Any]) -> bool:
+    """Tell whether a trial ended with an exception, a complaint, or far from its tolerance."""
+    unsolved = row.get("status", "CONVERGED") not in ("CONVERGED", "UNBOUNDED")
+    return bool(row.get("wrong")) or (unsolved and not is_at_rounding(row))
+
+
+def last_rows() -> list[dict[str, Any]]:
+    """Return the last row of every trial."""
+    return list({row["number"]: row for row in TRIALS.read()}.values())
+
+
+def soak_again(minutes: float) -> None:
+    """Run those trials again that have failed, after a change of the code."""
+    soak(minutes, [row["number"] for row in last_rows() if failed(row)], {"again": True})
+
+
+def soak(minutes: float, numbers: Sequence[int], note: dict[str, Any]) -> None:
+    """Run trials until time or number is over; the note goes into their rows."""
     jsvm.keep_compiled_programs(PROGRAMS)
     begun = time.perf_counter()
-    for number in tqdm(range(first, first + count), unit=" trials"):
+    for number in tqdm(numbers, unit=" trials"):
         if time.perf_counter() - begun > 60 * minutes:
             break
         if number % 20 == 0 and MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
@@ -256,15 +272,14 @@ def soak(minutes: float, count: int, first: int) -> None:
             row = judged(number)
         except Exception as error:  # whatever it is, it is a finding
             row = {"number": number, "wrong": [f"{type(error).__name__}: {error}"]}
-        TRIALS.append(row)
-        unsolved = row.get("status", "CONVERGED") not in ("CONVERGED", "UNBOUNDED")
-        if row.get("wrong") or (unsolved and not is_at_rounding(row)):
+        TRIALS.append(row | note)
+        if failed(row):
             tqdm.write(f"python -m bench.trust replay {number}: {row}")
 
 
 def report() -> str:
     """Return the section about the soak."""
-    rows = [row for row in TRIALS.read() if "refused" not in row]
+    rows = [row for row in last_rows() if "refused" not in row]
     solved = [row for row in rows if "status" in row]
     cells = []
     for machine in MACHINES:
@@ -285,7 +300,8 @@ def report() -> str:
         "## Soak",
         "",
         f"`python -m bench.trust soak`: {len(rows)} random problems, each checked by "
-        "`jsvm.problems.check`.",
+        f"`jsvm.problems.check`; {sum('again' in row for row in rows)} of them once more after a "
+        "change of the code.",
         "",
         *table(HEAD, cells),
     ]

@@ -239,6 +239,25 @@ def test_the_report_is_written_from_the_rows(capsys):
     assert "| model | 10 | 3 | 6 | 1 |" in text
 
 
+def test_trials_that_failed_are_run_again(monkeypatch):
+    solved = {"machine": "c_svc", "kernel": "rbf", "n": 5, "d": 2, "C": 1.0, "dtype": "float64"}
+    solved |= {"tol": 1e-3, "violation_error": 1e-16, "disagreement": 0.1, "seconds": 2.0}
+    good = solved | {"status": "CONVERGED", "violation": 1e-4, "wrong": []}
+    stalled = solved | {"status": "STALLED", "violation": 1.0, "wrong": []}
+    outcomes = [good, stalled, good | {"wrong": ["gap"]}, stalled | {"violation": 1e-4}]
+    monkeypatch.setattr(trust_soak, "judged", lambda number: {"number": number, **outcomes[number]})
+    monkeypatch.setattr(trust_soak, "PROGRAMS", "off")
+    trust.main(["soak", "--problems", "4"])
+    assert "| c_svc | 4 | 1 | 2 | 1 | 0 | 2.0 |" in trust.report()
+
+    outcomes[:] = [good] * 4
+    trust.main(["soak", "--failed"])
+    assert [row["number"] for row in trust_soak.TRIALS.read()] == [0, 1, 2, 3, 1, 2]
+    assert "| c_svc | 4 | 0 | 1 | 1 | 0 | 2.0 |" in trust.report()
+    assert "4 random problems" in trust.report()
+    assert "2 of them once more" in trust.report()
+
+
 def test_nothing_measured_is_a_report_too():
     assert "| SIGINT | " in trust.report()
     assert list(Rows("absent.jsonl").read()) == []
