@@ -4,10 +4,11 @@ The user's program is made canonical, copies of examples are merged, and what is
 one of few sizes, so that nearby sizes share compiled programs. Small problems are solved on one
 tile (`tile/whole.py`), large ones on many (`tiles/decomposition.py`). In float32 many tiles judge
 by a gradient in float64, one tile cannot: what it finds is confirmed by a decomposition in float64.
-Another one goes on where float32 makes no more progress.
+Where float32 makes no more progress, many tiles go on in float64, and one tile begins again.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -178,10 +179,18 @@ class SMOWork:
         self._level.status = status
 
     def round(self, seconds: float = math.inf) -> None:
-        if self._level.status != Status.RUNNING:
+        if not self._is_certain and self._has_failed():
+            self._begin_again_in_double()
+        elif self._level.status != Status.RUNNING:
             self._go_on_in_double(Status.RUNNING)
         with scope(self._dtype):
             self._level.round(seconds)
+
+    def _has_failed(self) -> bool:
+        """Tell whether one tile of float32 has stopped, or has taken too many steps, in vain."""
+        status = self._level.status
+        spent = self._level.steps > self._solver.tuning.rough_sweeps * self._program.size
+        return status in (Status.STALLED, Status.UNBOUNDED) or (status == Status.RUNNING and spent)
 
     def facts(self) -> Facts:
         return self._level.facts()
@@ -218,10 +227,17 @@ class SMOWork:
 
     def _go_on_in_double(self, status: Status) -> None:
         """Replace the level by a decomposition in float64 that begins at its point."""
+        start = np.clip(self._level.point(), self._program.lower, self._program.upper)
+        self._replace_level(self._decomposition, start, status)
+
+    def _begin_again_in_double(self) -> None:
+        """Replace one tile of float32, whose point is of no use, by one of float64."""
+        self._replace_level(self._whole_tile, None, Status.RUNNING)
+
+    def _replace_level(self, make: Callable[..., Any], start: Any, status: Status) -> None:
         last, self._dtype, self._is_certain = self._level, DOUBLE, True
-        start = np.clip(last.point(), self._program.lower, self._program.upper)
         with scope(DOUBLE):
-            self._level = self._decomposition(start)
-        self._level.steps, self._level.newton_steps = last.steps, last.newton_steps
-        self._level.rows.computed, self._level.status = last.kernel_rows, status
+            self._level = make(start)
+        self._level.take_over(last)
+        self._level.status = status
         last.release()

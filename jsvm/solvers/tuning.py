@@ -41,6 +41,7 @@ class Tuning:
     # Which level solves a problem.
     largest_whole: int = tuned(1280, "variables", "one tile up to here: Table 7.1", -1)
     largest_traced: int = tuned(8192, "variables", "jit and vmap hold Q: half a gigabyte", 1)
+    rough_sweeps: int = tuned(200, "pair steps per variable", "in float32, then float64: safety", 1)
     traced_slots: int = tuned(256, "variables", "slots under jit: bench.derivatives", 2)
     batch_slots: int = tuned(256, "variables", "slots under vmap: bench.grid", 2)
 

@@ -72,6 +72,22 @@ def test_a_step_may_be_a_function():
         np.testing.assert_allclose(other.objective, usual.objective, rtol=1e-5)
 
 
+def test_one_tile_begins_again_in_float64_where_float32_takes_too_many_steps():
+    X, y = chess(200)
+    problem = problems.c_svc((kernels.RBF(0.5), X), y, 1e6)
+    tuning = Tuning(turn_work=1e4, shortest_turn=100)
+    exact = solve(problem, SMO(tuning=tuning))
+    begun = dataclasses.replace(tuning, rough_sweeps=1)
+    s = solve(problem, SMO(tuning=begun), dtype="float32")
+    assert s.status == Status.CONVERGED
+    assert s.steps > exact.steps + 200  # those of float32, and all of float64
+    assert s.kernel_rows == 2 * exact.kernel_rows
+    np.testing.assert_allclose(s.objective, exact.objective, rtol=1e-9)
+    short = solve(problem, SMO(tuning=begun, max_steps=400), dtype="float32")
+    assert short.status == Status.MAX_STEPS
+    assert 200 < short.steps <= 400
+
+
 def linear_problem(n):
     draw = np.random.default_rng(0)
     X = draw.normal(size=(n, 3))

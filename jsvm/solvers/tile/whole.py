@@ -47,12 +47,18 @@ class WholeTile:
         self._pace = Pace()
         self._progress: Any = None
         self._found: tuple[np.ndarray, Certificate] | None = None
+        self._earlier = 0, 0  # pair and Newton steps
+
+    def take_over(self, work: Any) -> None:
+        """Go on counting where the work before has ended."""
+        self._earlier = self.steps, self.newton_steps = work.steps, work.newton_steps
+        self.kernel_rows += work.kernel_rows
 
     def round(self, seconds: float = math.inf) -> None:
         solver, tuning, begun = self._solver, self._solver.tuning, time.perf_counter()
         turn = self._pace.steps(seconds, turn_of(self._program.size, tuning))
-        budget = solver.step_budget
-        limit = np.int32(min(self.steps, budget - turn) + turn)
+        taken, budget = self.steps - self._earlier[0], solver.step_budget - self._earlier[0]
+        limit = np.int32(min(taken, budget - turn) + turn)
         if self._tile is None:
             n = self._program.size
             memory = borrow((n, n), self._program.linear.dtype)
@@ -61,9 +67,11 @@ class WholeTile:
             self._tile, self._start, self._progress, Limits(solver.tol, limit, budget)
         )
         counts = Counts.fetched(counts)
-        self._pace.note(counts.steps - self.steps, time.perf_counter() - begun)
+        self._pace.note(counts.steps - taken, time.perf_counter() - begun)
         self._found = unpacked_certificate(np.asarray(numbers), self._program.group_count)
-        self.steps, self.newton_steps = counts.steps, counts.newton_steps
+        self.steps, self.newton_steps = (
+            before + now for before, now in zip(self._earlier, counts[1:3], strict=True)
+        )
         self.status = Status(counts.status)
         if not counts.finite:
             check_finite(self._tile.hessian.matrix)

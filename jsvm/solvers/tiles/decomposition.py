@@ -92,6 +92,11 @@ class Decomposition:
         """The violation of the KKT conditions."""
         return self._view.gap
 
+    def take_over(self, work: Any) -> None:
+        """Go on counting where the work before has ended."""
+        self.steps, self.newton_steps = work.steps, work.newton_steps
+        self.rows.computed = work.kernel_rows
+
     def refresh(self) -> None:
         """Compute the gradient from scratch."""
         self._fresh = False
