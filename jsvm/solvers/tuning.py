@@ -58,7 +58,7 @@ class Tuning:
     look_steps: int = tuned(10_000, "pair steps", "rounding errors of G between two looks", 1)
     look_sweeps: int = tuned(20, "pair steps per variable", "the same, for large tiles", 1)
     max_attempts: int = tuned(20, "fresh gradients", "contradictions of the running one: safety", 1)
-    vain_looks: int = tuned(3, "fresh gradients", "in a row without a better point: rounding", 1)
+    vain_looks: int = tuned(6, "fresh gradients", "in a row without a better point: rounding", 1)
     polish_turns: int = tuned(6, "turns", "after the gap has passed: digits against time", 1)
     polish_ulps: float = tuned(256.0, "units in the last place", "polishing ends: rounding of G", 1)
 
