@@ -185,7 +185,8 @@ class Decomposition:
         # Where a basis of the free variables finds room, the others go to bounds.
         low_rank = self.rows.source.rank + len(self.vectors.totals) < most
         slots = next(fitting, most if free <= most or low_rank else 0)
-        square = self.rough if slots == 0 and view.gap > self._rough_gap else self.square
+        rough = view.gap > tuning.rough_gap * np.abs(self.vectors.linear).max()  # float32 is enough
+        square = self.rough if slots == 0 and rough else self.square
         size = self._tile_size(view, len(square.variables))
         # A variety of violators saves rounds, the worst ones alone save rows.
         expensive = self.rows.source.features > tuning.expensive_features
@@ -256,11 +257,6 @@ class Decomposition:
         if v.linear.any():  # the unit is one; the scale of Q is not known yet
             return tol
         return tol * float(gap_unit(v.linear, v.totals, self._scale))
-
-    @cached_property
-    def _rough_gap(self) -> float:
-        """The gap below which a tile of float32 is of no use."""
-        return float(self.tuning.rough_gap * np.abs(self.vectors.linear).max())
 
     @property
     def _fine_tolerance(self) -> float:
