@@ -16,7 +16,7 @@ from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.precision import default_platform
 
 SLICES = 16  # of a vector whose length is a multiple of it; every bucket is
-SPAN = 64  # columns looked up at a time
+SPAN = 64  # columns of a small matrix visited at a time: those not in use are left out
 LARGEST_SQUARE = 256  # rows of a matrix that is looked up by one core
 UNROLL = 4  # rows added in one pass over the sum: saves reads and writes of the sum
 

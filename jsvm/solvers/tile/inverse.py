@@ -23,11 +23,9 @@ from jaxtyping import Bool, Float, Int
 from jsvm._typing import Array, Leaf, Mask, Matrix, Number, Vector, pytree
 from jsvm.numerics.arrays import product
 from jsvm.numerics.elimination import outer_sum, solve_cholesky
-from jsvm.numerics.indexing import repeat
+from jsvm.numerics.indexing import SPAN, repeat
 from jsvm.numerics.kernel_call import in_one_kernel
 from jsvm.solvers.tuning import Tuning
-
-SPAN = 64  # columns swept at a time: those without a free variable are left out
 
 
 @pytree

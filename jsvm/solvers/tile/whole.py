@@ -69,9 +69,8 @@ class WholeTile:
         counts = Counts.fetched(counts)
         self._pace.note(counts.steps - taken, time.perf_counter() - begun)
         self._found = unpacked_certificate(np.asarray(numbers), self._program.group_count)
-        self.steps, self.newton_steps = (
-            before + now for before, now in zip(self._earlier, counts[1:3], strict=True)
-        )
+        self.steps = self._earlier[0] + counts.steps
+        self.newton_steps = self._earlier[1] + counts.newton_steps
         self.status = Status(counts.status)
         if not counts.finite:
             check_finite(self._tile.hessian.matrix)
